@@ -33,12 +33,8 @@ func newBatch(tips *radarindex.Set) *batch {
 // does each item once, even if several writes gathered it.
 type gathered struct {
 	counts map[counter]int64
-	// expires holds, by repo, when the first of its changed commits expires.
-	expires map[int64]ledger.Time
 	// cached reports whether the caches contain rows that this write inserted.
 	cached bool
-	// wake makes Work look for jobs immediately.
-	wake bool
 }
 
 // add adds what a successful write gathered.
@@ -49,11 +45,6 @@ func (b *batch) add(g *gathered, now ledger.Time) {
 	for c, by := range g.counts {
 		b.total.counts[c] += by
 	}
-
-	for repo, at := range g.expires {
-		b.total.expire(repo, at)
-	}
-	b.total.wake = b.total.wake || g.wake
 	b.last = now
 }
 
@@ -66,28 +57,6 @@ func (b *batch) discard() {
 // reset prepares the batch for the next transaction.
 func (b *batch) reset() {
 	clear(b.total.counts)
-	clear(b.total.expires)
-	b.total.wake = false
-}
-
-// beforeCommit writes what the writes of the transaction share.
-func (b *batch) beforeCommit(c *sqldb.Conn) error {
-	if err := b.flushCounts(c); err != nil {
-		return err
-	}
-	return b.flushExpires(c)
-}
-
-// flushExpires adds the jobs that settle expired commits, or has them run earlier.
-func (b *batch) flushExpires(c *sqldb.Conn) error {
-	for repo, at := range b.total.expires {
-		err := c.Queue(insertJob+"SELECT id, 'expire', 0, org_id, '', '', 0, ?1, ?1 FROM repos WHERE id = ?2"+earlierJob,
-			at, repo)
-		if err != nil {
-			return fmt.Errorf("plan to settle expired commits: %w", err)
-		}
-	}
-	return nil
 }
 
 // A counter is a count stored in the database.
@@ -108,8 +77,8 @@ const (
 	openOfRepo                               // open violations, by repo
 )
 
-// flushCounts writes each changed counter once.
-func (b *batch) flushCounts(c *sqldb.Conn) error {
+// beforeCommit writes each changed counter once.
+func (b *batch) beforeCommit(c *sqldb.Conn) error {
 	for counter, by := range b.total.counts {
 		if by == 0 {
 			continue
@@ -148,14 +117,4 @@ func (g *gathered) count(c counter, by int64) {
 		g.counts = make(map[counter]int64)
 	}
 	g.counts[c] += by
-}
-
-// expire notes when a changed commit of a repo expires.
-func (g *gathered) expire(repo int64, at ledger.Time) {
-	if g.expires == nil {
-		g.expires = make(map[int64]ledger.Time)
-	}
-	if before, ok := g.expires[repo]; !ok || at < before {
-		g.expires[repo] = at
-	}
 }

@@ -16,7 +16,6 @@ type buffers struct {
 	treeLatest   *sqldb.Rows
 	treeVersions *sqldb.Rows
 	mergeSources *sqldb.Rows // their versions
-	jobs         *sqldb.Rows // of the backlog
 	artifacts    *sqldb.Rows
 	transitions  *sqldb.Rows
 	violations   *sqldb.Rows
@@ -62,7 +61,6 @@ ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attes
 ON CONFLICT (id) DO UPDATE SET version = trees.version + excluded.version`, 3),
 		mergeSources: sqldb.NewRows("INSERT INTO merge_sources (commit_id, version) VALUES ", `
 ON CONFLICT (commit_id) DO UPDATE SET version = merge_sources.version + excluded.version`, 2),
-		jobs: newJobs(mergeJob),
 		artifacts: sqldb.NewRows(`
 INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, is_build, attestation_id) VALUES `, `
 ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build) DO NOTHING`, 7),
@@ -83,10 +81,10 @@ ON CONFLICT (predicate_id, repo_id) DO UPDATE SET latest_id = excluded.latest_id
 
 // all returns the buffers in insertion order: rows only refer to rows in earlier
 // buffers.
-func (b *buffers) all() [17]*sqldb.Rows {
+func (b *buffers) all() [16]*sqldb.Rows {
 	return [...]*sqldb.Rows{
 		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.verdicts, b.latest, b.exceptions,
-		b.treeLatest, b.treeVersions, b.mergeSources, b.jobs, b.artifacts, b.transitions,
+		b.treeLatest, b.treeVersions, b.mergeSources, b.artifacts, b.transitions,
 		b.violations, b.deployments, b.environments,
 	}
 }

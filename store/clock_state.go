@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -79,12 +80,11 @@ func (s *Store) AcceptClock(ctx context.Context) (accepted, newest ledger.Time, 
 		if err := t.saveClock(txn.Accepted{At: accepted, Stamp: max(newest, t.kernel.Stamp)}); err != nil {
 			return err
 		}
-		if err := t.laterFor("FROM repos WHERE deleted_at = 0", taskSettle, 0,
+		if err := s.jobs.LaterFor(t.kernel, "FROM repos WHERE deleted_at = 0", backlog.Settle, 0,
 			ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
 			return err
 		}
-		_, err := t.Exec("UPDATE backlog SET not_before = ?, held_until = 0 WHERE not_before > ?", accepted, accepted)
-		return err
+		return backlog.MakeDueBy(t.kernel, accepted)
 	})
 	if err != nil {
 		return 0, 0, fmt.Errorf("accept the clock: %w", err)

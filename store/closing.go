@@ -6,7 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
-	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -48,9 +48,7 @@ WHERE v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0 AND v.id > ? ORDE
 		if err != nil {
 			return fmt.Errorf("find the last violation: %w", err)
 		}
-		rows := newJobs(keepJob)
-		c.addTo(rows, taskClose, upTo)
-		if err := t.closeLater(rows); err != nil {
+		if err := t.s.jobs.AddMissing(t.kernel, []backlog.Job{c.job(backlog.Close, upTo)}); err != nil {
 			return err
 		}
 	}
@@ -70,20 +68,12 @@ WHERE b.repo_id = ? AND b.kind IN ('close', 'excuse') AND v.predicate_id = ?
 	return id, nil
 }
 
-// addTo adds the job that closes the violations up to one.
-func (c *closing) addTo(rows *sqldb.Rows, kind task, upTo int64) {
-	j := job{repo: c.repo.ID, task: kind, ref: upTo, org: c.repo.OrgID, since: c.at, notBefore: c.at}
-	j.cause = ledger.Cause{Type: ledger.CauseType(c.how), ID: c.by}
-	j.addTo(rows)
-}
-
-// closeLater has violations closed in the background.
-func (t *tx) closeLater(rows *sqldb.Rows) error {
-	if err := rows.Flush(t.Conn); err != nil {
-		return fmt.Errorf("plan to close violations: %w", err)
+// job returns the job that closes the violations up to one.
+func (c *closing) job(kind backlog.Task, upTo int64) backlog.Job {
+	return backlog.Job{
+		Repo: c.repo.ID, Task: kind, Ref: upTo, Org: c.repo.OrgID, Since: c.at, NotBefore: c.at,
+		Cause: ledger.Cause{Type: ledger.CauseType(c.how), ID: c.by},
 	}
-	t.gathered.wake = true
-	return nil
 }
 
 // closeExcused closes the open violations of a commit for whose requirement the exception
@@ -99,17 +89,17 @@ func (t *tx) closeExcused(s *subject, c closing) error {
 	}
 
 	var list []txn.Keyed[ledger.Violation]
-	rows := newJobs(keepJob)
+	var later []backlog.Job
 	for _, v := range open {
 		switch isNamed := func(r policy.Requirement) bool { return r.Names(v.Row.Predicate, v.predicateType) }; {
 		case !slices.ContainsFunc(excused, isNamed):
 		case len(list) < closedAtOnce:
 			list = append(list, v.Keyed)
 		default:
-			c.addTo(rows, taskExcuse, v.ID)
+			later = append(later, c.job(backlog.Excuse, v.ID))
 		}
 	}
-	if err := t.closeLater(rows); err != nil {
+	if err := t.s.jobs.AddMissing(t.kernel, later); err != nil {
 		return err
 	}
 	return t.closeAll(c, list)
@@ -188,24 +178,24 @@ func (t *tx) countOpen(r txn.Repo, n int64) {
 }
 
 // closeNext closes the next violations of a job.
-func (t *tx) closeNext(j *job) (done bool, err error) {
-	c := closing{at: j.since, how: ledger.ClosingType(j.cause.Type), by: j.cause.ID}
-	if c.repo, err = t.RepoByID(j.repo); err != nil {
+func (t *tx) closeNext(j *backlog.Job) (done bool, err error) {
+	c := closing{at: j.Since, how: ledger.ClosingType(j.Cause.Type), by: j.Cause.ID}
+	if c.repo, err = t.RepoByID(j.Repo); err != nil {
 		return false, err
 	}
 	var commit int64
-	err = t.Row("SELECT predicate_id, commit_id FROM violations WHERE id = ?", j.ref).Scan(&c.predicateID, &commit)
+	err = t.Row("SELECT predicate_id, commit_id FROM violations WHERE id = ?", j.Ref).Scan(&c.predicateID, &commit)
 	if err != nil {
 		return false, fmt.Errorf("read the last violation: %w", err)
 	}
 
-	from, where, of := "violations_open*/", "v.repo_id = ?", j.repo
-	if j.task == taskExcuse {
+	from, where, of := "violations_open*/", "v.repo_id = ?", j.Repo
+	if j.Task == backlog.Excuse {
 		from, where, of = "violations_open_by_commit*/", "v.commit_id = ?", commit
 	}
 	list, err := all(t.reader, t.scanOne, selectViolation+" FROM violations v /*+index "+from+joinViolation+
 		" WHERE "+where+" AND v.predicate_id = ? AND v.closed_at = 0 AND v.id <= ? ORDER BY v.id LIMIT ?",
-		of, c.predicateID, j.ref, closedAtOnce)
+		of, c.predicateID, j.Ref, closedAtOnce)
 	if err != nil {
 		return false, fmt.Errorf("read violations: %w", err)
 	}

@@ -56,7 +56,7 @@ func (t *tx) setDistinct(orgID int64, org, id, dn string, distinct bool) error {
 	if err != nil || !changed {
 		return err
 	}
-	return t.settleOrg(orgID, cause)
+	return t.s.jobs.SettleOrg(t.kernel, orgID, cause)
 }
 
 // logDistinct appends the event that says whether a signer is distinct.

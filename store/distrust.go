@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -67,8 +68,9 @@ UPDATE orgs SET distrusts = distrusts + 1,
 		return fmt.Errorf("distrust identity: %w", err)
 	}
 	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: i.Row.ID}
-	if err := t.laterFor("FROM repos WHERE org_id = ?", taskDistrust, i.ID, cause, orgID); err != nil {
+	if err := t.s.jobs.LaterFor(t.kernel, "FROM repos WHERE org_id = ?", backlog.Distrust, i.ID, cause,
+		orgID); err != nil {
 		return err
 	}
-	return t.settleOrg(orgID, cause)
+	return t.s.jobs.SettleOrg(t.kernel, orgID, cause)
 }

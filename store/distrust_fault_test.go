@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/backlog"
 )
 
 // A theft is an upgrade on which an identity is distrusted.
@@ -47,14 +48,14 @@ func newTheft(t *testing.T, n int) *theft {
 }
 
 // distrusting returns the job that replaces distrusted evidence, and its next window; nil if none is left.
-func (p *process) distrusting() (*job, distrustedWindow) {
+func (p *process) distrusting() (*backlog.Job, distrustedWindow) {
 	p.t.Helper()
-	j, err := p.nextJob(p.t.Context(), dueTask{1, taskDistrust})
+	j, err := p.jobs.Next(p.t.Context(), 1, backlog.Distrust)
 	must.OK(p.t, err)
 	if j == nil {
 		return nil, distrustedWindow{}
 	}
-	w := distrustedWindow{position: j.position}
+	w := distrustedWindow{position: j.Position}
 	must.OK(p.t, p.nextDistrusted(p.t.Context(), j, &w))
 	return j, w
 }
@@ -70,12 +71,12 @@ func (p *process) repairOne() (more bool) {
 		list, err := p.findRepairs(p.t.Context(), commit)
 		must.OK(p.t, err)
 		if len(list) > 0 {
-			part := distrustedWindow{distrusts: w.distrusts, position: j.position}
-			must.OK(p.t, p.applyRepairs(p.t.Context(), j, j.position, part, list))
+			part := distrustedWindow{distrusts: w.distrusts, position: j.Position}
+			must.OK(p.t, p.applyRepairs(p.t.Context(), j, j.Position, part, list))
 			return true
 		}
 	}
-	must.OK(p.t, p.applyRepairs(p.t.Context(), j, j.position, w, nil))
+	must.OK(p.t, p.applyRepairs(p.t.Context(), j, j.Position, w, nil))
 	return true
 }
 
@@ -136,7 +137,7 @@ func TestFaultDistrustMeanwhile(t *testing.T) {
 	}
 
 	must.OK(t, p.DistrustIdentity(t.Context(), "acme", u.thief, u.since-1))
-	must.OK(t, p.applyRepairs(t.Context(), j, j.position, w, list))
+	must.OK(t, p.applyRepairs(t.Context(), j, j.Position, w, list))
 	if again, err := p.findRepairs(t.Context(), 2); len(again) != 1 || err != nil {
 		t.Errorf("what was found before was written: %d rows are left, %v", len(again), err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -40,10 +41,10 @@ type distrustedWindow struct {
 
 // replaceDistrusted replaces the next evidence of a distrusted identity in the table latest. It searches outside
 // the writer.
-func (s *Store) replaceDistrusted(ctx context.Context, j *job) error {
-	from := j.position
+func (s *Store) replaceDistrusted(ctx context.Context, j *backlog.Job) error {
+	from := j.Position
 	w := distrustedWindow{position: from}
-	for begun := time.Now(); len(w.commits) == 0 && !w.isEnd && time.Since(begun) < turnTime; {
+	for begun := time.Now(); len(w.commits) == 0 && !w.isEnd && time.Since(begun) < backlog.TurnTime; {
 		if err := s.nextDistrusted(ctx, j, &w); err != nil {
 			return fmt.Errorf("find distrusted evidence: %w", err)
 		}
@@ -66,14 +67,14 @@ func (s *Store) replaceDistrusted(ctx context.Context, j *job) error {
 }
 
 // nextDistrusted reads the next attestations of a repo.
-func (s *Store) nextDistrusted(ctx context.Context, j *job, w *distrustedWindow) error {
+func (s *Store) nextDistrusted(ctx context.Context, j *backlog.Job, w *distrustedWindow) error {
 	_, err := read(ctx, s, txn.ForWrite(""), func(rd reader) (struct{}, error) {
 		var since, at ledger.Time
 		var identity string
 		err := rd.Row(`
 SELECT i.identity_id, i.distrusted_since, o.distrusts,
   coalesce((SELECT recorded_at FROM attestations WHERE id = ?), 0)
-FROM identities i JOIN orgs o ON o.id = i.org_id WHERE i.id = ?`, w.position, j.ref).
+FROM identities i JOIN orgs o ON o.id = i.org_id WHERE i.id = ?`, w.position, j.Ref).
 			Scan(&identity, &since, &w.distrusts, &at)
 		if err != nil {
 			return struct{}{}, fmt.Errorf("read identity: %w", err)
@@ -92,7 +93,7 @@ FROM identities i JOIN orgs o ON o.id = i.org_id WHERE i.id = ?`, w.position, j.
 		}, `
 SELECT id, commit_id, identity_id = ? FROM attestations /*+index attestations_by_time*/
 WHERE repo_id = ? AND (recorded_at, id) > (?, ?) ORDER BY recorded_at, id LIMIT ?`,
-			identity, j.repo, max(at, since-1), w.position, repairWindow)
+			identity, j.Repo, max(at, since-1), w.position, repairWindow)
 		w.isEnd = n < repairWindow
 		return struct{}{}, err
 	})
@@ -142,11 +143,11 @@ func firstRepairs(list []repair) int {
 
 // applyRepairs puts rows of the table latest right, and saves the position and whether the window was the last. It
 // does nothing if evidence was distrusted since the rows were found, so that they may be wrong.
-func (s *Store) applyRepairs(ctx context.Context, j *job, from int64, w distrustedWindow, list []repair) error {
-	return s.advance(ctx, j, func(t *tx, j *job) (done bool, err error) {
+func (s *Store) applyRepairs(ctx context.Context, j *backlog.Job, from int64, w distrustedWindow, list []repair) error {
+	return s.advance(ctx, j, func(t *tx, j *backlog.Job) (done bool, err error) {
 		var distrusts int64
-		err = t.Row("SELECT distrusts FROM orgs WHERE id = ?", j.org).Scan(&distrusts)
-		if err != nil || distrusts != w.distrusts || j.position != from {
+		err = t.Row("SELECT distrusts FROM orgs WHERE id = ?", j.Org).Scan(&distrusts)
+		if err != nil || distrusts != w.distrusts || j.Position != from {
 			return false, err
 		}
 		for _, r := range list {
@@ -154,8 +155,8 @@ func (s *Store) applyRepairs(ctx context.Context, j *job, from int64, w distrust
 				return false, fmt.Errorf("replace distrusted evidence: %w", err)
 			}
 		}
-		j.position = w.position
-		if !w.isEnd || j.again {
+		j.Position = w.position
+		if !w.isEnd || j.Again {
 			return w.isEnd, nil
 		}
 		return true, t.endDistrust(j)
@@ -186,18 +187,18 @@ func (t *tx) applyRepair(r repair) error {
 
 // endDistrust notes that the table latest has no evidence of a repo any more that is distrusted because of an
 // identity. The commits are settled again, in case some were settled before.
-func (t *tx) endDistrust(j *job) error {
+func (t *tx) endDistrust(j *backlog.Job) error {
 	_, err := t.Exec(`
 UPDATE orgs SET distrusting = CASE WHEN EXISTS (
   SELECT 1 FROM backlog WHERE org_id = orgs.id AND kind = 'distrust' AND NOT (repo_id = ? AND ref = ?))
   THEN 1 ELSE 0 END
-WHERE id = ?`, j.repo, j.ref, j.org)
+WHERE id = ?`, j.Repo, j.Ref, j.Org)
 	if err != nil {
 		return fmt.Errorf("note that distrusted evidence is replaced: %w", err)
 	}
-	r, err := t.RepoByID(j.repo)
+	r, err := t.RepoByID(j.Repo)
 	if err != nil || r.Deleted {
 		return err
 	}
-	return t.later(r.ID, taskSettle, 0, j.cause)
+	return t.s.jobs.Later(t.kernel, r.ID, backlog.Settle, 0, j.Cause)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -64,7 +65,7 @@ const EvaluatedBatch = evaluatedBatch
 
 // EvaluateNext evaluates expressions for a job that settles the first repo, and counts all verdicts.
 func (s *Store) EvaluateNext(ctx context.Context) (more bool, verdicts int, err error) {
-	if more, err = s.evaluateNext(ctx, job{repo: 1, task: taskSettle, org: 1}); err != nil {
+	if more, err = s.evaluateNext(ctx, backlog.Job{Repo: 1, Task: backlog.Settle, Org: 1}); err != nil {
 		return false, 0, err
 	}
 	_, err = read(ctx, s, txn.ForWrite(""), func(rd reader) (struct{}, error) {
@@ -81,7 +82,7 @@ func (s *Store) SettleBatch(ctx context.Context, org, repo string) (stuck bool, 
 		if err != nil {
 			return false, err
 		}
-		_, stuck, err = t.settleNext(&job{repo: r.ID, task: taskSettle, org: r.OrgID})
+		_, stuck, err = t.settleNext(&backlog.Job{Repo: r.ID, Task: backlog.Settle, Org: r.OrgID})
 		return stuck, err
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -92,14 +93,9 @@ func (t *tx) mark(commits string, args ...any) error {
 	if _, err := t.Exec("UPDATE tips SET policy_version = 0 WHERE commit_id IN ("+commits+")", args...); err != nil {
 		return fmt.Errorf("mark tips: %w", err)
 	}
-	_, err := t.Exec(insertJob+`
-SELECT t.repo_id, 'settle', t.commit_id, r.org_id, 'radar', '', 0, ?, ? FROM tips t JOIN repos r ON r.id = t.repo_id
-WHERE t.`+isInFlight+" AND t.commit_id IN ("+commits+")"+mergeJob, append([]any{t.Now, t.Now}, args...)...)
-	if err != nil {
-		return fmt.Errorf("plan to scan tips: %w", err)
-	}
-	t.gathered.wake = true
-	return nil
+	return t.s.jobs.LaterEach(t.kernel, backlog.Settle, `
+SELECT t.repo_id, t.commit_id AS ref, r.org_id, 'radar' AS cause_type, '' AS cause_id
+FROM tips t JOIN repos r ON r.id = t.repo_id WHERE t.`+isInFlight+" AND t.commit_id IN ("+commits+")", args...)
 }
 
 // markAllTips marks all of a repo's tips in flight for a scan, because the radar's settings have changed. The

@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -75,7 +76,7 @@ ORDER BY i.id LIMIT ?`, limit)
 		if g.SameNames, err = rd.orgsWithSameNames(limit); err != nil {
 			return g, err
 		}
-		if g.Backlog, err = rd.backlog(); err != nil {
+		if g.Backlog, err = backlog.List(rd.Reader); err != nil {
 			return g, err
 		}
 		g.OldClients, err = rd.oldClients(version, limit)

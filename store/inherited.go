@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -32,14 +33,16 @@ func (t *tx) inherit(s *subject, key latestKey, row int64, e *policy.Evidence) {
 
 // inheritChanged makes the commits that inherit from a commit due.
 func (t *tx) inheritChanged(d *deriver, c *commitRow, cause ledger.Cause) {
-	j := job{repo: d.repo.ID, org: d.repo.OrgID, cause: cause, since: t.Now, notBefore: t.Now}
+	j := backlog.Job{Repo: d.repo.ID, Org: d.repo.OrgID, Cause: cause, Since: t.Now, NotBefore: t.Now}
 	if c.treeID != 0 {
-		j.task, j.ref = taskTree, c.treeID
-		note(&t.inherited.trees, j)
+		j.Task, j.Ref = backlog.Tree, c.treeID
+		countChange(&t.inherited.trees, j.Ref)
+		t.s.jobs.Buffer(j)
 	}
 	if c.merged&isMerged != 0 {
-		j.task, j.ref = taskMerges, c.id
-		note(&t.inherited.sources, j)
+		j.Task, j.Ref = backlog.Merges, c.id
+		countChange(&t.inherited.sources, j.Ref)
+		t.s.jobs.Buffer(j)
 	}
 }
 

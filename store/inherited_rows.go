@@ -4,8 +4,8 @@ package store
 // by flush.
 type inherited struct {
 	latest map[treeKey]treeRow
-	// trees and sources are those whose evidence has changed, with how often and why.
-	trees, sources map[int64]change
+	// trees and sources are those whose evidence has changed, with how often.
+	trees, sources map[int64]int64
 }
 
 // A treeKey is the key of the table tree_latest.
@@ -22,39 +22,27 @@ type treeRow struct {
 	failed              bool
 }
 
-// A change of what commits of a repo inherit.
-type change struct {
-	times int64
-	job   job // for the commits
-}
-
-// note notes that what j is about, a tree or a source, has changed.
-func note(changes *map[int64]change, j job) {
+// countChange notes that a tree or a source has changed once more.
+func countChange(changes *map[int64]int64, id int64) {
 	if *changes == nil {
-		*changes = make(map[int64]change)
+		*changes = make(map[int64]int64)
 	}
-	(*changes)[j.ref] = change{(*changes)[j.ref].times + 1, j}
+	(*changes)[id]++
 }
 
-// bufferTo adds the rows to the buffers, and forgets them. It reports whether there are any.
-func (in *inherited) bufferTo(rows *buffers) bool {
-	if len(in.trees)+len(in.sources) == 0 {
-		return false
-	}
+// bufferTo adds the rows to the buffers, and forgets them.
+func (in *inherited) bufferTo(rows *buffers) {
 	for key, row := range in.latest {
 		rows.treeLatest.Add(key.tree, key.predicate, key.slot, key.signer, key.stated, row.attestation,
 			row.commit, row.failed)
 	}
-	for id, change := range in.trees {
-		rows.treeVersions.Add(id, change.times, int64(0))
-		change.job.addTo(rows.jobs)
+	for id, times := range in.trees {
+		rows.treeVersions.Add(id, times, int64(0))
 	}
-	for id, change := range in.sources {
-		rows.mergeSources.Add(id, change.times)
-		change.job.addTo(rows.jobs)
+	for id, times := range in.sources {
+		rows.mergeSources.Add(id, times)
 	}
 	clear(in.latest)
 	clear(in.trees)
 	clear(in.sources)
-	return true
 }

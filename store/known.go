@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -97,13 +98,13 @@ func (t *tx) logKnown(r txn.Repo, commitID int64, corrected []ledger.Correction)
 const logCommitsBatch = 200
 
 // logNext logs what is known of the next commits of a repo, which were registered before a release that logs it.
-func (t *tx) logNext(j *job) (done bool, err error) {
-	r, err := t.RepoByID(j.repo)
+func (t *tx) logNext(j *backlog.Job) (done bool, err error) {
+	r, err := t.RepoByID(j.Repo)
 	if err != nil {
 		return false, err
 	}
 	commits, err := all(t.reader, txn.ScanID, "SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?",
-		j.repo, j.position, logCommitsBatch)
+		j.Repo, j.Position, logCommitsBatch)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
@@ -111,7 +112,7 @@ func (t *tx) logNext(j *job) (done bool, err error) {
 		if err := t.logKnown(r, id, nil); err != nil {
 			return false, err
 		}
-		j.position = id
+		j.Position = id
 	}
 	return len(commits) < logCommitsBatch, nil
 }

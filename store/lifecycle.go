@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -97,7 +98,7 @@ func (t *tx) renameRepo(r txn.Keyed[ledger.Repo], name string) error {
 	}
 
 	if r.Row.DeletedAt != 0 { // evidence may have expired in the meantime
-		if err := t.later(r.ID, taskSettle, 0, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
+		if err := t.s.jobs.Later(t.kernel, r.ID, backlog.Settle, 0, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
 			return err
 		}
 	}
@@ -291,7 +292,7 @@ func (t *tx) renameOrg(o txn.Keyed[ledger.Org], name string) error {
 	}
 
 	if o.Row.DeletedAt != 0 {
-		if err := t.settleOrg(o.ID, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
+		if err := t.s.jobs.SettleOrg(t.kernel, o.ID, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
 			return err
 		}
 	}

@@ -234,7 +234,7 @@ func TestFailedMigrationStepIsRolledBack(t *testing.T) {
 			path := UnpackV5(t)
 			before := rowsOf(t, path)
 			db, err := sqlite.Open(t.Context(), path, sqlite.Options{
-				Hooks: newStore(Options{}).db.Hooks(nil), NoCopy: true, Steps: map[int]func(*sqldb.Conn) error{6: step},
+				Hooks: newStore(Options{}, "").db.Hooks(nil), NoCopy: true, Steps: map[int]func(*sqldb.Conn) error{6: step},
 			})
 			if err == nil {
 				db.Close()

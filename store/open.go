@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/internal/lookup"
 	"github.com/ledgerd/ledgerd/store/postgres"
@@ -69,7 +70,11 @@ const DefaultKeepDeliveries = 30 * 24 * time.Hour
 // migrates its schema to the version of this release. Before a migration it writes
 // a verified copy of the database next to it.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	s := newStore(o)
+	server := ""
+	if IsPostgres(path) {
+		server = rand.Text()
+	}
+	s := newStore(o, server)
 	var err error
 	if IsPostgres(path) {
 		err = s.openPostgres(ctx, path, o)
@@ -113,7 +118,7 @@ func (s *Store) openPostgres(ctx context.Context, url string, o Options) error {
 		Hooks: s.db.Hooks(s.committed), Migrating: s.migrating, Began: s.incidentBegan, Ended: s.incidentEnded,
 	})
 	if err == nil {
-		s.db.Engine, s.db.Clock, s.name = db, txn.NewClock(o.now(db.Now), o.monotonic(), s.db.Log), rand.Text()
+		s.db.Engine, s.db.Clock = db, txn.NewClock(o.now(db.Now), o.monotonic(), s.db.Log)
 	}
 	return err
 }
@@ -135,7 +140,7 @@ func (o Options) monotonic() func() time.Duration {
 	return func() time.Duration { return time.Since(start) + txn.Suspended() }
 }
 
-func newStore(o Options) *Store {
+func newStore(o Options, server string) *Store {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -149,13 +154,13 @@ func newStore(o Options) *Store {
 		maxPreview:   maxPreview,
 		maxWrite:     maxWrite,
 		evaluating:   make(chan struct{}, maxEvaluating),
-		wake:         make(chan struct{}, 1),
 		tokens:       lookup.New[[32]byte, ledger.Token](),
 		touched:      txn.NewCache[string, ledger.Time](maxTouched),
 		closing:      make(chan struct{}),
 	}
 	s.caches.parseRoot = o.ParseRoot
 	s.batch = newBatch(s.tips)
+	s.jobs = backlog.New(s.db, server)
 	s.Journal = events.New(s.db)
 	s.Outbox = webhooks.New(s.db, s.Journal, o.SecretKeys, cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries))
 	s.db.Attach(s.part())
@@ -207,12 +212,7 @@ func (s *Store) part() txn.Part {
 			b.left, b.flush = nil, nil
 		},
 		BeforeCommit: b.beforeCommit,
-		AfterCommit: func() {
-			if b.total.wake {
-				s.wakeWorker()
-			}
-			b.reset()
-		},
+		AfterCommit:  b.reset,
 		AfterRollback: func() {
 			s.caches.evictRows() // before the next writes reuse the row ids
 			b.discard()

@@ -68,7 +68,7 @@ func (t *tx) join(orgID int64, sig signature, cause ledger.Cause) (person int64,
 	if other == 0 && !isClaimed {
 		return person, false, nil
 	}
-	return person, true, t.settleOrg(orgID, cause)
+	return person, true, t.s.jobs.SettleOrg(t.kernel, orgID, cause)
 }
 
 // joinPeople stores that a signer and a key are of one person, and returns the person. If

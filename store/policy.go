@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -126,7 +127,7 @@ func (s *Store) SetPolicy(
 			return p, fmt.Errorf("activate policy: %w", err)
 		}
 
-		if err := t.later(r.ID, taskSettle, 0, ledger.Cause{Type: ledger.CausePolicy}); err != nil {
+		if err := t.s.jobs.Later(t.kernel, r.ID, backlog.Settle, 0, ledger.Cause{Type: ledger.CausePolicy}); err != nil {
 			return p, err
 		}
 		if !d.contract.Radar.Covers(contract.Radar) {

@@ -7,13 +7,14 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // NewReader returns a store on an engine that only reads. Close closes the engine.
 func NewReader(db sqldb.Engine, o Options) *Store {
-	s := newStore(o)
+	s := newStore(o, "")
 	s.db.Engine, s.db.Clock = db, txn.NewClock(o.now(time.Now), o.monotonic(), s.db.Log)
 	return s
 }
@@ -115,24 +116,18 @@ func (p plan) expires(at ledger.Time) bool { return p.expiry != 0 && p.expiry <=
 func (rd reader) planOf(repoID, first, last int64) (plan, error) {
 	p := plan{after: -1, one: make(map[int64]bool)}
 
-	err := rd.Each(func(row txn.Scanner) error {
-		j, err := scanJob(row)
+	err := backlog.Settling(rd.Reader, repoID, first, last, func(j backlog.Job) {
 		switch {
-		case j.task == taskExpire:
-			p.expiry, p.mayWait = j.notBefore, rd.Now
-			if j.tries > 0 {
-				p.mayWait = rd.Now.Add(maxWait)
-			}
-		case j.ref != 0:
-			p.one[j.ref] = true
-		case j.again:
+		case j.Task == backlog.Expire:
+			p.expiry, p.mayWait = j.NotBefore, j.MayWait(rd.Now)
+		case j.Ref != 0:
+			p.one[j.Ref] = true
+		case j.Again:
 			p.after = 0
 		default:
-			p.after = j.position
+			p.after = j.Position
 		}
-		return err
-	}, selectJob+"WHERE repo_id = ? AND kind IN ('settle', 'expire') AND (ref = 0 OR ref > ? AND ref <= ?)",
-		repoID, first, last)
+	})
 	if err != nil {
 		return p, fmt.Errorf("read what is to be settled: %w", err)
 	}

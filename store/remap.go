@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -46,8 +47,9 @@ SELECT NOT EXISTS (SELECT 1 FROM orgs o JOIN backlog b ON b.org_id = o.id AND b.
 func (s *Store) planMapping(ctx context.Context) error {
 	return s.writeFor(ctx, nil, func(t *tx) error {
 		const earlier = "WHERE mapping_version < ?"
-		err := t.laterFor("FROM repos "+earlier+" AND EXISTS (SELECT 1 FROM attestations WHERE repo_id = repos.id)",
-			taskMap, 0, mappingCause(), attestation.MappingVersion)
+		err := t.s.jobs.LaterFor(t.kernel,
+			"FROM repos "+earlier+" AND EXISTS (SELECT 1 FROM attestations WHERE repo_id = repos.id)",
+			backlog.Map, 0, mappingCause(), attestation.MappingVersion)
 		if err != nil {
 			return err
 		}
@@ -67,10 +69,10 @@ func (s *Store) planMapping(ctx context.Context) error {
 
 // mapNext maps the next statements of a repo that were recorded by earlier rules, newest first, and has their
 // commits settled.
-func (t *tx) mapNext(j *job) (done bool, err error) { return t.mapSome(j, mapRows) }
+func (t *tx) mapNext(j *backlog.Job) (done bool, err error) { return t.mapSome(j, mapRows) }
 
 // mapSome is mapNext, for at most some rows.
-func (t *tx) mapSome(j *job, rows int) (done bool, err error) {
+func (t *tx) mapSome(j *backlog.Job, rows int) (done bool, err error) {
 	list, err := t.earlierMapped(j, rows)
 	if err != nil {
 		return false, fmt.Errorf("read attestations: %w", err)
@@ -82,9 +84,9 @@ func (t *tx) mapSome(j *job, rows int) (done bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("attestation %s: %w", a.public, err)
 		}
-		j.position = a.id
+		j.Position = a.id
 		if changed {
-			if err := t.later(j.repo, taskSettle, a.commitID, mappingCause()); err != nil {
+			if err := t.s.jobs.Later(t.kernel, j.Repo, backlog.Settle, a.commitID, mappingCause()); err != nil {
 				return false, err
 			}
 		}
@@ -96,14 +98,14 @@ func (t *tx) mapSome(j *job, rows int) (done bool, err error) {
 }
 
 // earlierMapped reads the next attestations of a repo that were mapped by earlier rules.
-func (t *tx) earlierMapped(j *job, limit int) ([]mappedRow, error) {
+func (t *tx) earlierMapped(j *backlog.Job, limit int) ([]mappedRow, error) {
 	from := ledger.Time(math.MaxInt64)
-	if j.position != 0 {
-		if err := t.Row("SELECT recorded_at FROM attestations WHERE id = ?", j.position).Scan(&from); err != nil {
+	if j.Position != 0 {
+		if err := t.Row("SELECT recorded_at FROM attestations WHERE id = ?", j.Position).Scan(&from); err != nil {
 			return nil, err
 		}
 	}
-	return all(t.reader, scanMapped, selectMapped, j.repo, from, j.position, attestation.MappingVersion, limit)
+	return all(t.reader, scanMapped, selectMapped, j.Repo, from, j.Position, attestation.MappingVersion, limit)
 }
 
 // A mappedRow is an attestation with the outcome to which earlier rules mapped it.

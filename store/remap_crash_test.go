@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/backlog"
 )
 
 // A process is a store of its own on the file of an upgrade, as another process has.
@@ -157,12 +158,12 @@ func (p *process) attestBy(key ed25519.PrivateKey, commit int, config, result st
 func (p *process) mapNext(n int) (more bool) {
 	p.t.Helper()
 	must.OK(p.t, p.planMapping(p.t.Context()))
-	j, err := p.nextJob(p.t.Context(), dueTask{1, taskMap})
+	j, err := p.jobs.Next(p.t.Context(), 1, backlog.Map)
 	must.OK(p.t, err)
 	if j == nil {
 		return false
 	}
-	must.OK(p.t, p.advance(p.t.Context(), j, func(t *tx, j *job) (bool, error) { return t.mapSome(j, n) }))
+	must.OK(p.t, p.advance(p.t.Context(), j, func(t *tx, j *backlog.Job) (bool, error) { return t.mapSome(j, n) }))
 	return true
 }
 

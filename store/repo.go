@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -105,7 +106,7 @@ func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error)
 		if err != nil {
 			return r.Row, rd.MissingRepo(err, org, repo)
 		}
-		r.Row.Unsettled, err = rd.unsettled(r.ID)
+		r.Row.Unsettled, err = backlog.Unsettled(rd.Reader, r.ID)
 		return r.Row, err
 	})
 }

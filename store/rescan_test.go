@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/backlog"
 )
 
 // After a change of policy, a re-scan of one tip does not move the commits that overlap
@@ -37,7 +38,7 @@ func TestRescanSkipsCommitsNotYetReevaluated(t *testing.T) {
 		err := t.Row("SELECT commit_id FROM tips WHERE branch = 'one'").Scan(&tip)
 		return cmp.Or(err, t.mark("?", tip))
 	}))
-	must.OK(t, s.settleNext(t.Context(), &job{repo: 1, task: taskSettle, ref: tip, org: 1}))
+	must.OK(t, s.settleNext(t.Context(), &backlog.Job{Repo: 1, Task: backlog.Settle, Ref: tip, Org: 1}))
 	if c := state(); c.State != ledger.Promotable {
 		t.Errorf("after the re-scan of another tip: state is %s, want %s", c.State, ledger.Promotable)
 	}

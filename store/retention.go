@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -25,34 +26,31 @@ const (
 
 // planPruning has the repos pruned that a condition with one parameter selects.
 func (t *tx) planPruning(where string, id int64) error {
-	for ref := prunesEnvelopes; ref <= prunesRadar; ref++ {
-		_, err := t.Exec(insertJob+"SELECT id, ?, ?, org_id, '', '', 0, ?, ? FROM repos WHERE "+where+earlierJob,
-			string(taskPrune), ref, t.Now, t.Now, id)
-		if err != nil {
-			return fmt.Errorf("plan to prune: %w", err)
+	for ref := int64(prunesEnvelopes); ref <= prunesRadar; ref++ {
+		if err := t.s.jobs.Soon(t.kernel, "FROM repos WHERE "+where, backlog.Prune, ref, id); err != nil {
+			return err
 		}
 	}
-	t.gathered.wake = true
 	return nil
 }
 
 // A pruning is a job that prunes envelopes or events of a repo: those older than keep, or all if the repo was
 // purged.
 type pruning struct {
-	*job
+	*backlog.Job
 	keep     ledger.Time // 0: without a limit
 	isPurged bool
 }
 
 // pruneNext prunes the next envelopes or events of a repo. At the end, it waits until the first that is left is
 // too old, for a minute at least.
-func (t *tx) pruneNext(j *job) (done bool, err error) {
-	p := pruning{job: j}
+func (t *tx) pruneNext(j *backlog.Job) (done bool, err error) {
+	p := pruning{Job: j}
 	keep, prune := "keep_events", t.pruneBodies
-	if j.ref == prunesEnvelopes {
+	if j.Ref == prunesEnvelopes {
 		keep, prune = "keep_envelopes", t.pruneEnvelopes
 	}
-	err = t.Row("SELECT "+keep+", purged_at > 0 FROM repos WHERE id = ?", j.repo).Scan(&p.keep, &p.isPurged)
+	err = t.Row("SELECT "+keep+", purged_at > 0 FROM repos WHERE id = ?", j.Repo).Scan(&p.keep, &p.isPurged)
 	if err != nil {
 		return false, fmt.Errorf("read what is pruned: %w", err)
 	}
@@ -65,7 +63,7 @@ func (t *tx) pruneNext(j *job) (done bool, err error) {
 		return false, err
 	}
 	if first > 0 || !p.isPurged {
-		j.notBefore = max(cmp.Or(first, t.Now)+p.keep+1, t.Now.Add(pruneInterval))
+		j.NotBefore = max(cmp.Or(first, t.Now)+p.keep+1, t.Now.Add(pruneInterval))
 	}
 	return true, nil
 }
@@ -78,8 +76,8 @@ func (p pruning) isOver(at, now ledger.Time) bool { return p.isPurged || at < no
 // is left was recorded; 0: none is.
 func (t *tx) pruneEnvelopes(p pruning) (first ledger.Time, done bool, err error) {
 	after := ledger.Time(-1)
-	if p.position > 0 {
-		if err := t.Row("SELECT recorded_at FROM attestations WHERE id = ?", p.position).Scan(&after); err != nil {
+	if p.Position > 0 {
+		if err := t.Row("SELECT recorded_at FROM attestations WHERE id = ?", p.Position).Scan(&after); err != nil {
 			return 0, false, fmt.Errorf("read the attestation that was pruned last: %w", err)
 		}
 	}
@@ -93,7 +91,7 @@ func (t *tx) pruneEnvelopes(p pruning) (first ledger.Time, done bool, err error)
 SELECT a.id, a.recorded_at, length(e.body) + coalesce(length(e.payload), 0)
 FROM attestations a /*+index attestations_by_time*/ /*+ordered*/ JOIN envelopes e ON e.attestation_id = a.id
 WHERE a.repo_id = ? AND (a.recorded_at, a.id) > (?, ?) ORDER BY a.recorded_at, a.id LIMIT ?`,
-		p.repo, after, p.position, prunedRows)
+		p.Repo, after, p.Position, prunedRows)
 	if err != nil {
 		return 0, false, fmt.Errorf("read envelopes: %w", err)
 	}
@@ -106,7 +104,7 @@ WHERE a.repo_id = ? AND (a.recorded_at, a.id) > (?, ?) ORDER BY a.recorded_at, a
 		if err := t.pruneEnvelope(r.id); err != nil {
 			return 0, false, err
 		}
-		p.position = r.id
+		p.Position = r.id
 		if size += r.size; size > prunedBytes {
 			return 0, false, nil
 		}
@@ -162,23 +160,23 @@ func scanPrunable(row txn.Scanner) (e prunableEvent, err error) {
 // is new, has no leaf in the log yet, or may be delivered. It returns the time of that event; 0: none is kept.
 func (t *tx) pruneBodies(p pruning) (first ledger.Time, done bool, err error) {
 	query := nextEvents
-	if p.ref == prunesRadar {
+	if p.Ref == prunesRadar {
 		query = nextRadarEvents
 	}
-	events, err := all(t.reader, scanPrunable, query, p.org, p.repo, p.position, prunedRows)
+	events, err := all(t.reader, scanPrunable, query, p.Org, p.Repo, p.Position, prunedRows)
 	if err != nil {
 		return 0, false, fmt.Errorf("read events: %w", err)
 	}
 	for _, e := range events {
-		if !p.isOver(e.at, t.Now) || e.repo == p.repo && (!e.hasLeaf || e.isDelivered) {
+		if !p.isOver(e.at, t.Now) || e.repo == p.Repo && (!e.hasLeaf || e.isDelivered) {
 			return e.at, true, nil
 		}
-		if e.repo == p.repo && e.kind.IsPrunable() {
+		if e.repo == p.Repo && e.kind.IsPrunable() {
 			if _, err := t.Exec("UPDATE events SET body = ?, salt = NULL WHERE id = ?", []byte{}, e.id); err != nil {
 				return 0, false, fmt.Errorf("prune an event: %w", err)
 			}
 		}
-		p.position = e.seq + 1
+		p.Position = e.seq + 1
 	}
 	return 0, len(events) < prunedRows, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -113,7 +114,7 @@ func (t *tx) suspend(s *subject) error {
 func (t *tx) postpone(s *subject, cause ledger.Cause) error {
 	s.expires = 0 // until its state is derived
 	t.markDirty(s.commitRow)
-	return t.later(s.repoID, taskSettle, s.id, cause)
+	return t.s.jobs.Later(t.kernel, s.repoID, backlog.Settle, s.id, cause)
 }
 
 func (t *tx) transition(s *subject, from, to ledger.State, cause ledger.Cause) error {

@@ -5,25 +5,26 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // settleNext settles the next commits of a job. The missing verdicts on their evidence are stored first, and
 // the radar's index refreshed, so that the writer does not have to.
-func (s *Store) settleNext(ctx context.Context, j *job) error {
+func (s *Store) settleNext(ctx context.Context, j *backlog.Job) error {
 	for range maxIdle {
 		more, err := s.evaluateNext(ctx, *j)
 		if err != nil {
 			return err
 		}
-		index, err := s.enabledIndex(ctx, j.repo)
+		index, err := s.enabledIndex(ctx, j.Repo)
 		if err != nil {
 			return err
 		}
 
 		stuck := false
-		err = s.advance(ctx, j, func(t *tx, j *job) (done bool, err error) {
+		err = s.advance(ctx, j, func(t *tx, j *backlog.Job) (done bool, err error) {
 			t.index = index
 			done, stuck, err = t.settleNext(j)
 			return done, err
@@ -37,22 +38,22 @@ func (s *Store) settleNext(ctx context.Context, j *job) error {
 
 // settleNext settles the next commits of a job. stuck reports that the evidence of the first of them lacks
 // verdicts.
-func (t *tx) settleNext(j *job) (done, stuck bool, err error) {
-	d, err := t.deriverByID(j.repo)
+func (t *tx) settleNext(j *backlog.Job) (done, stuck bool, err error) {
+	d, err := t.deriverByID(j.Repo)
 	if err != nil {
 		return false, false, err
 	}
-	commits := []int64{j.ref}
-	if j.ref == 0 {
-		if commits, err = t.nextCommits(j.repo, j.position); err != nil || len(commits) == 0 {
+	commits := []int64{j.Ref}
+	if j.Ref == 0 {
+		if commits, err = t.nextCommits(j.Repo, j.Position); err != nil || len(commits) == 0 {
 			return err == nil, false, err
 		}
 	}
 	if commits, err = t.evaluatedFirst(d, commits); err != nil || len(commits) == 0 {
 		return false, err == nil, err
 	}
-	j.position, err = t.settleBatch(d, commits, j.cause)
-	return j.ref != 0, false, err
+	j.Position, err = t.settleBatch(d, commits, j.Cause)
+	return j.Ref != 0, false, err
 }
 
 // settleBatch settles as many of the commits as fit in one write, and returns the last of them. The radar
@@ -122,9 +123,9 @@ func (s *Store) enabledIndex(ctx context.Context, repoID int64) (*radarindex.Ind
 
 // settleExpired settles commits of a repo whose evidence or blocking overlaps have expired, those first that
 // have expired first. The next turn of the job is when the next one expires.
-func (t *tx) settleExpired(j *job) (done bool, err error) {
+func (t *tx) settleExpired(j *backlog.Job) (done bool, err error) {
 	expired, err := all(t.reader, scanCommitRow, selectCommitRow+`
-WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.repo, t.Now, maxSettled)
+WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.Repo, t.Now, maxSettled)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
@@ -157,13 +158,13 @@ WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.
 		return false, err
 	}
 	var next ledger.Time
-	err = t.Row("SELECT coalesce(min(expires), 0) FROM commits WHERE repo_id = ? AND expires > 0", j.repo).Scan(&next)
+	err = t.Row("SELECT coalesce(min(expires), 0) FROM commits WHERE repo_id = ? AND expires > 0", j.Repo).Scan(&next)
 	if err != nil {
 		return false, fmt.Errorf("find what expires next: %w", err)
 	}
 	if next != 0 && next <= t.Now {
 		return false, nil
 	}
-	j.notBefore = next
+	j.NotBefore = next
 	return true, nil
 }

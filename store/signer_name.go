@@ -58,7 +58,7 @@ func (t *tx) nameSigner(
 			return false, err
 		}
 	}
-	return true, t.settleOrg(orgID, cause)
+	return true, t.s.jobs.SettleOrg(t.kernel, orgID, cause)
 }
 
 // needsKnownAuthors reports whether the contract of any repo of an org needs to know authors.
@@ -99,7 +99,7 @@ func (t *tx) forgetNames(orgID int64, dn string, names []string, cause ledger.Ca
 	if _, err := t.regroup(orgID, 0); err != nil {
 		return err
 	}
-	return t.settleOrg(orgID, cause)
+	return t.s.jobs.SettleOrg(t.kernel, orgID, cause)
 }
 
 // addSignerName stores a folded name of a signer, and returns the number of new rows: 0 if

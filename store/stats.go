@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -47,7 +48,7 @@ SELECT count(*), coalesce(min(delivery_id), '') FROM (
 		}
 		st.Oldest, _ = txn.IDTime(txn.DeliveryPrefix, oldest)
 
-		if st.Backlog, err = rd.backlog(); err != nil {
+		if st.Backlog, err = backlog.List(rd.Reader); err != nil {
 			return st, err
 		}
 

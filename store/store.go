@@ -1,7 +1,7 @@
 // Package store stores the ledger in a database: it holds the SQL and the rules of
 // what is stored. If a method that writes returns no error, its changes are on disk.
 //
-// A Store embeds rooms, each with its own tables: events and webhooks. What they share, such as the
+// A Store embeds rooms, each with its own tables. What they share, such as the
 // write, is in package txn. Package sqldb is the interface to the database engine, package sqlite implements
 // it, and package radarindex is the radar's index in memory.
 package store
@@ -14,6 +14,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/internal/lookup"
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -28,6 +29,7 @@ type Store struct {
 	*webhooks.Outbox
 
 	db        *txn.DB
+	jobs      *backlog.Jobs
 	committed func(sqldb.Commit)
 
 	providers member.Providers // Options.Providers
@@ -43,8 +45,6 @@ type Store struct {
 	maxWrite     time.Duration // see retry
 	// evaluating limits the number of statements that are evaluated at the same time.
 	evaluating chan struct{}
-	name       string        // of this server, if there may be others; otherwise empty
-	wake       chan struct{} // wakes Work
 	tokens     *lookup.Group[[32]byte, ledger.Token]
 	touched    *txn.Cache[string, ledger.Time] // last write of TouchToken, by token id
 
@@ -75,14 +75,6 @@ func (s *Store) WallTime() ledger.Time { return s.db.Clock.WallTime() }
 // ClockStatus returns how the ledger's clock and the system clock differ.
 func (s *Store) ClockStatus() ClockStatus { return s.db.Clock.Status() }
 
-// wakeWorker makes Work look for jobs immediately.
-func (s *Store) wakeWorker() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
 // A Query selects a page of a list.
 type Query = txn.Query
 
@@ -103,6 +95,8 @@ type (
 	Log = events.Log
 	// A LogRoot is the root of a log.
 	LogRoot = events.LogRoot
+	// A Backlog is what waits of a task in an org.
+	Backlog = backlog.Waiting
 	// A ReceiptKey is a key of receipts.
 	ReceiptKey = events.ReceiptKey
 	// An Announcement is the event that announces a key of receipts, and its proof.

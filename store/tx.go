@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -82,6 +83,17 @@ func (s *Store) repeatAs(ctx context.Context, w sqldb.Write, batch func(*tx) (la
 	return s.db.Repeat(ctx, w, begun(s, batch))
 }
 
+// advance runs fn, a step of a job. See backlog.Jobs.Advance.
+func (s *Store) advance(ctx context.Context, j *backlog.Job, fn func(*tx, *backlog.Job) (done bool, err error)) error {
+	return s.jobs.Advance(ctx, j, func(k *txn.Tx, j *backlog.Job) (done bool, err error) {
+		err = s.begin(k, func(t *tx) error {
+			done, err = fn(t, j)
+			return err
+		})
+		return done, err
+	})
+}
+
 // inTx runs fn as one write of the transaction on c.
 func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) error {
 	return s.db.Do(c, func(k *txn.Tx) error { return s.begin(k, fn) })
@@ -107,9 +119,7 @@ func (t *tx) flush() error {
 		t.batch.rows.latest.Add(key.commit, key.predicate, key.slot, key.signer, attestation)
 	}
 	clear(t.latest)
-	if t.inherited.bufferTo(t.batch.rows) {
-		t.gathered.wake = true
-	}
+	t.inherited.bufferTo(t.batch.rows)
 	t.bufferDeployments()
 	for _, rows := range t.batch.rows.all() {
 		if err := rows.Flush(t.Conn); err != nil {
@@ -185,7 +195,7 @@ func (t *tx) bufferDirty() {
 			int64(c.policyVersion), int64(c.expires), c.attestations, c.newest, c.basis,
 			int64(c.failingSince), int64(c.standing))
 		if c.expires != 0 {
-			t.gathered.expire(c.repoID, c.expires)
+			t.s.jobs.Expire(c.repoID, c.expires)
 		}
 		c.isNew, c.isDirty, c.isMoved = false, false, false
 	}

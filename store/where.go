@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/where"
+	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -151,9 +152,9 @@ func (s *Store) storeMissing(ctx context.Context, org string, list []unevaluated
 
 // evaluateNext stores missing verdicts on the evidence of the next commits that a job settles, at most
 // evaluatedBatch. It reports whether there may be more.
-func (s *Store) evaluateNext(ctx context.Context, j job) (more bool, err error) {
+func (s *Store) evaluateNext(ctx context.Context, j backlog.Job) (more bool, err error) {
 	list, err := read(ctx, s, txn.ForWrite(""), func(rd reader) ([]unevaluated, error) {
-		d, err := rd.deriverByID(j.repo)
+		d, err := rd.deriverByID(j.Repo)
 		if err != nil || !d.contract.NeedsVerdicts() {
 			return nil, err
 		}
@@ -166,10 +167,10 @@ func (s *Store) evaluateNext(ctx context.Context, j job) (more bool, err error) 
 	return n < len(list), s.storeMissing(ctx, "", list[:n])
 }
 
-func (rd reader) nextUnevaluated(d *deriver, j job) ([]unevaluated, error) {
-	query, args := "WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", []any{j.repo, j.position, maxSettled}
-	if j.ref != 0 {
-		query, args = "WHERE id = ?", []any{j.ref}
+func (rd reader) nextUnevaluated(d *deriver, j backlog.Job) ([]unevaluated, error) {
+	query, args := "WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", []any{j.Repo, j.Position, maxSettled}
+	if j.Ref != 0 {
+		query, args = "WHERE id = ?", []any{j.Ref}
 	}
 	commits, err := all(rd, scanCommitRow, selectCommitRow+query, args...)
 	if err != nil {
