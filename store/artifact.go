@@ -176,14 +176,14 @@ func (l *linker) judge(r *linkRow) error {
 	if err != nil {
 		return err
 	}
-	signer, err := l.signer(r.signerID)
+	signer, err := l.s.Signers.Signer(l.Reader, r.signerID)
 	if err != nil {
 		return err
 	}
-	if r.link.Predicate, err = l.predicate(r.predicateID); err != nil {
+	if r.link.Predicate, err = l.s.Signers.Predicate(l.Reader, r.predicateID); err != nil {
 		return err
 	}
-	if r.link.PredicateType, err = l.predicateType(r.typeID); err != nil {
+	if r.link.PredicateType, err = l.s.Signers.PredicateType(l.Reader, r.typeID); err != nil {
 		return err
 	}
 
@@ -191,8 +191,8 @@ func (l *linker) judge(r *linkRow) error {
 	if r.may != "" {
 		may = strings.Split(r.may, "\n")
 	}
-	r.link.Repo, r.link.Identity = d.repo.Name, signer.text
-	r.link.Reason, r.link.Warning = d.contract.LinkRefusal(r.link.Predicate, r.status, signer.dn, may)
+	r.link.Repo, r.link.Identity = d.repo.Name, signer.Text
+	r.link.Reason, r.link.Warning = d.contract.LinkRefusal(r.link.Predicate, r.status, signer.DN, may)
 	if r.distrustedSince != 0 && r.link.RecordedAt >= r.distrustedSince {
 		r.link.Reason = "the identity that signed it is distrusted since " + r.distrustedSince.String()
 	}

@@ -45,18 +45,18 @@ func (rd reader) scanAttestation(row txn.Scanner, repo func() txn.Repo, before .
 	}
 
 	v.Result.Status, v.RecordedAt = ledger.Status(status), ledger.Time(recordedAt)
-	if v.Predicate, err = rd.predicate(predicateID); err != nil {
+	if v.Predicate, err = rd.s.Signers.Predicate(rd.Reader, predicateID); err != nil {
 		return a, err
 	}
-	if v.PredicateType, err = rd.predicateType(typeID); err != nil {
+	if v.PredicateType, err = rd.s.Signers.PredicateType(rd.Reader, typeID); err != nil {
 		return a, err
 	}
 	v.Rollout = rolloutOf(v)
-	signer, err := rd.signer(signerID)
+	signer, err := rd.s.Signers.Signer(rd.Reader, signerID)
 
 	r := repo()
 	v.Org, v.Repo = r.Org, r.Name
-	v.Identity, v.Signer = signer.text, signer.dn.CN
+	v.Identity, v.Signer = signer.Text, signer.DN.CN
 	v.PayloadDigest = digestText(a.digest)
 	if assertion != nil {
 		v.AssertionDigest = digestText(assertion)

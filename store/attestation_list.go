@@ -159,7 +159,7 @@ func (rd reader) predicatesOf(orgID int64, types *idSet) (*idSet, error) {
 	}
 	predicates := &idSet{}
 	for _, id := range types.ids {
-		uri, err := rd.predicateType(id)
+		uri, err := rd.s.Signers.PredicateType(rd.Reader, id)
 		if err != nil || attestation.IsUnderstood(uri) {
 			return nil, err
 		}

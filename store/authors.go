@@ -13,7 +13,7 @@ import (
 // them, and those who have any identity with the name of an author. It also notes which of the
 // names and keys are known.
 func (rd reader) gatherAuthors(list []*subject) error {
-	names, keys := make(map[nameKey][]*subject), make(map[nameKey][]*subject)
+	names, keys := make(map[authorKey][]*subject), make(map[authorKey][]*subject)
 	var nameArgs, keyArgs []any
 	for _, s := range list {
 		s.facts.AuthorPeople, s.facts.KnownAuthors = nil, nil
@@ -22,7 +22,7 @@ func (rd reader) gatherAuthors(list []*subject) error {
 		}
 		org := s.d.repo.OrgID
 		for _, name := range identity.AuthorNames(s.facts.Authors) {
-			key := nameKey{signersTable, org, name}
+			key := authorKey{org, name}
 			if names[key] == nil {
 				nameArgs = append(nameArgs, org, name)
 			}
@@ -33,7 +33,7 @@ func (rd reader) gatherAuthors(list []*subject) error {
 			if err != nil {
 				return fmt.Errorf("decode the fingerprint of a key: %w", err)
 			}
-			key := nameKey{keysTable, org, string(digest)}
+			key := authorKey{org, string(digest)}
 			if keys[key] == nil {
 				keyArgs = append(keyArgs, org, digest)
 			}
@@ -41,10 +41,10 @@ func (rd reader) gatherAuthors(list []*subject) error {
 		}
 	}
 
-	if err := rd.addPeople(names, signersTable, nameArgs, selectNamed); err != nil {
+	if err := rd.addPeople(names, asText, nameArgs, selectNamed); err != nil {
 		return fmt.Errorf("read people by name: %w", err)
 	}
-	if err := rd.addPeople(keys, keysTable, keyArgs, selectKeyed); err != nil {
+	if err := rd.addPeople(keys, hex.EncodeToString, keyArgs, selectKeyed); err != nil {
 		return fmt.Errorf("read people by key: %w", err)
 	}
 	for _, s := range list { // a person may have several names
@@ -66,21 +66,28 @@ SELECT k.org_id, k.digest, s.individual
 FROM keys k /*+ordered*/ JOIN signers s ON s.id = k.person WHERE k.person > 0 AND (k.org_id, k.digest) IN `
 )
 
-// addPeople adds the people that a query returns to the commits with their names or keys.
-func (rd reader) addPeople(commits map[nameKey][]*subject, table nameTable, args []any, query string) error {
+// An authorKey is a name, or the digest of a key, in an org.
+type authorKey struct {
+	org  int64
+	name string
+}
+
+func asText(name []byte) string { return string(name) }
+
+// addPeople adds the people that a query returns to the commits with their names or keys, and the names or keys
+// themselves as facts have them.
+func (rd reader) addPeople(
+	commits map[authorKey][]*subject, text func([]byte) string, args []any, query string,
+) error {
 	return rd.EachIn(func(row txn.Scanner) error {
-		key, name, person := nameKey{table: table}, []byte{}, int64(0) // the name may be a digest
-		if err := row.Scan(&key.orgID, &name, &person); err != nil {
+		key, name, person := authorKey{}, []byte{}, int64(0) // the name may be a digest
+		if err := row.Scan(&key.org, &name, &person); err != nil {
 			return err
 		}
 		key.name = string(name)
-		known := key.name
-		if table == keysTable {
-			known = hex.EncodeToString(name)
-		}
 		for _, s := range commits[key] {
 			s.facts.AuthorPeople = append(s.facts.AuthorPeople, person)
-			s.facts.KnownAuthors = append(s.facts.KnownAuthors, known)
+			s.facts.KnownAuthors = append(s.facts.KnownAuthors, text(name))
 		}
 		return nil
 	}, query, 2, args)

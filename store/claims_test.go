@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/signers"
 )
 
 func TestAddPaths(t *testing.T) {
@@ -146,12 +147,12 @@ func TestNamesAreBounded(t *testing.T) {
 	defer s.Close()
 
 	must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
-		for i := range MaxNamed + 5 {
+		for i := range signers.MaxNamed + 5 {
 			id, err := t.Insert("INSERT INTO signers (org_id, dn, cn) VALUES (1, ?, 'ci')", fmt.Sprint("cn=ci,ou=", i))
 			if err != nil {
 				return err
 			}
-			if _, err := addSignerName(t.Conn, 1, id, "ci"); err != nil {
+			if _, err := signers.AddSignerName(t.Conn, 1, id, "ci"); err != nil {
 				return err
 			}
 		}
@@ -160,8 +161,8 @@ func TestNamesAreBounded(t *testing.T) {
 		if err := t.Row("SELECT count(*) FROM signer_names WHERE name = 'ci'").Scan(&n); err != nil {
 			return err
 		}
-		if n != MaxNamed {
-			return fmt.Errorf("%d signers have the name, want %d", n, MaxNamed)
+		if n != signers.MaxNamed {
+			return fmt.Errorf("%d signers have the name, want %d", n, signers.MaxNamed)
 		}
 		return nil
 	}))

@@ -122,7 +122,7 @@ func (t *tx) openViolations(commitID int64) ([]violationRow, error) {
 		if v.Keyed, err = t.scanViolation(row, &typeID, &v.predicateID); err != nil {
 			return v, err
 		}
-		v.predicateType, err = t.predicateType(typeID)
+		v.predicateType, err = t.s.Signers.PredicateType(t.Reader, typeID)
 		return v, err
 	}, selectViolation+", a.type_id, v.predicate_id FROM violations v /*+index violations_open_by_commit*/"+
 		joinViolation+" WHERE v.commit_id = ? AND v.closed_at = 0 LIMIT ?", commitID, ledger.MaxOpenViolations)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/signers"
 )
 
 // recordDeployment notes what an attestation that was just recorded says of an environment.
@@ -169,7 +170,7 @@ func (t *tx) checkRollback(d *deriver, r *recording) error {
 		return err
 	}
 	predicate := ledger.EnvironmentPredicate(rollback.Environment)
-	predicateID, err := t.rowOf(nameKey{predicatesTable, d.repo.OrgID, predicate})
+	predicateID, err := t.s.Signers.RowOf(t.Reader, signers.PredicateOf(d.repo.OrgID, predicate))
 	if err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func (t *tx) replacedDeployment(s *subject, rec *ledger.AttestationRecord) (by s
 	if err := t.kernel.Flush(); err != nil {
 		return "", err
 	}
-	predicateID, err := t.rowOf(nameKey{predicatesTable, s.d.repo.OrgID, ledger.EnvironmentPredicate(name)})
+	predicateID, err := t.s.Signers.RowOf(t.Reader, signers.PredicateOf(s.d.repo.OrgID, ledger.EnvironmentPredicate(name)))
 	if err != nil {
 		return "", err
 	}

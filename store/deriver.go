@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -18,7 +17,7 @@ type deriver struct {
 
 // deriver returns the deriver for the repo's active contract.
 func (rd reader) deriver(r txn.Repo) (*deriver, error) {
-	contract, err := rd.contract(r)
+	contract, err := rd.s.Contracts.Contract(rd.Reader, r)
 	if err != nil {
 		return nil, err
 	}
@@ -125,23 +124,4 @@ func (s *subject) isOutdated() bool { return !s.isHistory() && s.versions != s.b
 // derived.
 func (s *subject) hasExpired(now ledger.Time) bool {
 	return !s.isHistory() && s.expires != 0 && s.expires <= now
-}
-
-// contract returns the repo's active contract. The cache is keyed by digest, so it
-// is never out of date.
-func (rd reader) contract(r txn.Repo) (*policy.Contract, error) {
-	if contract, ok := rd.caches.contracts.Get(r.PolicyDigest); ok {
-		return contract, nil
-	}
-	var text []byte
-	err := rd.Row("SELECT contract FROM policies WHERE repo_id = ? AND version = ?", r.ID, r.PolicyVersion).Scan(&text)
-	if err != nil {
-		return nil, fmt.Errorf("read contract %d of %s/%s: %w", r.PolicyVersion, r.Org, r.Name, err)
-	}
-	contract, err := policy.ParseStored(text)
-	if err != nil {
-		return nil, fmt.Errorf("parse contract %d of %s/%s: %w", r.PolicyVersion, r.Org, r.Name, err)
-	}
-	rd.caches.contracts.Put(r.PolicyDigest, &contract)
-	return &contract, nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/signers"
 )
 
 // An environmentNote is what an attestation says of an environment.
@@ -30,7 +31,7 @@ func (t *tx) environmentOf(s *subject, e *policy.Evidence, predicateID int64) (n
 	predicate, predicateType := e.Predicate, e.PredicateType
 	if n.isRollback {
 		predicate, predicateType = ledger.EnvironmentPredicate(n.name), ledger.ResultType
-		n.predicateID, err = t.rowFor(nameKey{predicatesTable, s.d.repo.OrgID, predicate}, identity.DN{})
+		n.predicateID, err = t.s.Signers.RowFor(t.kernel, signers.PredicateOf(s.d.repo.OrgID, predicate), identity.DN{})
 	}
 	n.required = s.d.contract.RequiresDeployment(predicate, predicateType)
 	return n, err

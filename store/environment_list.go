@@ -207,7 +207,7 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]txn.Keyed[ledger.Envi
 		l.examined++
 		v := &list[i].Row
 		v.Org, v.Repo = r.Org, r.Name
-		if v.Predicate, err = l.predicate(e.predicateID); err != nil {
+		if v.Predicate, err = l.s.Signers.Predicate(l.Reader, e.predicateID); err != nil {
 			return nil, err
 		}
 		v.Name, _ = ledger.EnvironmentOf(v.Predicate)
@@ -302,11 +302,11 @@ func (l *environmentList) deployment(e environmentRow, v *ledger.Environment) (r
 			return err
 		}
 
-		signer, err := l.signer(signerID)
+		signer, err := l.s.Signers.Signer(l.Reader, signerID)
 		if err != nil {
 			return err
 		}
-		d.Identity, d.Subject, d.Standing = signer.text, ledger.Subject(d.Subject), min(d.State, ledger.Promotable)
+		d.Identity, d.Subject, d.Standing = signer.Text, ledger.Subject(d.Subject), min(d.State, ledger.Promotable)
 		r, v.Deployment = found, &d
 		return txn.ErrFull
 	}, `

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -17,12 +18,12 @@ WHERE l.commit_id IN `
 func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 	type latest struct {
 		commit, attestation int64
-		who
+		signers.Who
 	}
 	var list []latest
 	err := rd.EachIn(func(row txn.Scanner) error {
 		var l latest
-		err := row.Scan(&l.commit, &l.attestation, &l.person, &l.individual)
+		err := row.Scan(&l.commit, &l.attestation, &l.Person, &l.Individual)
 		list = append(list, l)
 		return err
 	}, selectLatest, 1, ids)
@@ -48,7 +49,7 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 		}
 
 		e, ok := rd.caches.evidence.Get(l.attestation)
-		e.Person, e.Individual = l.person, l.individual
+		e.Person, e.Individual = l.Person, l.Individual
 		f.Evidence = append(f.Evidence, e)
 		if !ok || !mapped {
 			uncached = append(uncached, l.attestation)
@@ -81,17 +82,17 @@ func (rd reader) readEvidence(places map[int64]place, rows []any) error {
 		if emails != "" {
 			e.Emails = strings.Split(emails, "\n")
 		}
-		if e.Predicate, err = rd.predicate(predicateID); err != nil {
+		if e.Predicate, err = rd.s.Signers.Predicate(rd.Reader, predicateID); err != nil {
 			return err
 		}
-		if e.PredicateType, err = rd.predicateType(typeID); err != nil {
+		if e.PredicateType, err = rd.s.Signers.PredicateType(rd.Reader, typeID); err != nil {
 			return err
 		}
-		signer, err := rd.signer(signerID)
+		signer, err := rd.s.Signers.Signer(rd.Reader, signerID)
 		if err != nil {
 			return err
 		}
-		e.Signer = signer.dn
+		e.Signer = signer.DN
 
 		at := &places[id].facts.Evidence[places[id].index]
 		e.Person, e.Individual = at.Person, at.Individual

@@ -51,11 +51,11 @@ func (rd reader) exceptionsOf(commitID int64) (list []policy.Exception, err erro
 			return err
 		}
 
-		signer, err := rd.signer(signerID)
+		signer, err := rd.s.Signers.Signer(rd.Reader, signerID)
 		if err != nil {
 			return err
 		}
-		x.Signer = signer.dn
+		x.Signer = signer.DN
 		if list = append(list, x); len(list) == maxExceptions {
 			return txn.ErrFull
 		}

@@ -114,8 +114,8 @@ func (rd reader) exceptionScanner(r txn.Repo) func(txn.Scanner) (txn.Keyed[excep
 		if err != nil {
 			return x, err
 		}
-		signer, err := rd.signer(signerID)
-		v.Org, v.Repo, v.Identity = r.Org, r.Name, signer.text
+		signer, err := rd.s.Signers.Signer(rd.Reader, signerID)
+		v.Org, v.Repo, v.Identity = r.Org, r.Name, signer.Text
 		return x, err
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
+	"github.com/ledgerd/ledgerd/store/access"
 )
 
 // A rule has at most 1,000 tokens that are valid, and an org at most 1,000 rules.
@@ -29,7 +30,7 @@ func TestTokensOfARuleAreLimited(t *testing.T) {
 	hashes := byte(0)
 	exchanged := func() error {
 		hashes++
-		_, err := s.Exchange(t.Context(), "acme", Exchange{Rule: rule, Scope: ledger.Read}, [32]byte{hashes})
+		_, err := s.Exchange(t.Context(), "acme", access.Exchange{Rule: rule, Scope: ledger.Read}, [32]byte{hashes})
 		return err
 	}
 	must.OK(t, exchanged())

@@ -96,18 +96,3 @@ func TestTidyLogsErrors(t *testing.T) {
 		}
 	}
 }
-
-// The times of the last writes of TouchToken are bounded, however many tokens there have
-// been.
-func TestFaultManyTokensAreTouched(t *testing.T) {
-	s := openEmpty(t)
-	for i := range maxTouched * 3 / 2 {
-		id := fmt.Sprintf("tok_%d", i)
-		for ok := false; !ok; _, ok = s.touched.Get(id) { // the writer's queue may be full
-			s.TouchToken(id, "")
-		}
-	}
-	if _, ok := s.touched.Get("tok_0"); ok {
-		t.Errorf("the first of %d tokens is remembered, want at most %d", maxTouched*3/2, maxTouched)
-	}
-}

@@ -7,7 +7,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -34,7 +36,7 @@ type Glance struct {
 	Backlog []Backlog
 	// OldClients are the tokens that an earlier version of ledgerd has used in the last 30 days, at most
 	// as many as were asked for.
-	OldClients []TokenClient
+	OldClients []access.TokenClient
 }
 
 // Glance returns the latest time of the database, the URLs of active webhooks, the CAs that are in
@@ -53,7 +55,7 @@ func (s *Store) Glance(ctx context.Context, version string, limit int) (Glance, 
 			return g, err
 		}
 
-		roots, err := all(rd, scanIdentity, selectIdentity+`
+		roots, err := all(rd, signers.ScanIdentity, signers.SelectIdentity+`
 WHERE i.revoked_at = 0 AND o.deleted_at = 0 AND i.identity_id IN (SELECT identity_id FROM cas WHERE retired_at = 0)
 ORDER BY i.id LIMIT ?`, limit)
 		for _, root := range roots {
@@ -79,7 +81,7 @@ ORDER BY i.id LIMIT ?`, limit)
 		if g.Backlog, err = backlog.List(rd.Reader); err != nil {
 			return g, err
 		}
-		g.OldClients, err = rd.oldClients(version, limit)
+		g.OldClients, err = access.OldClients(rd.Reader, version, limit)
 		return g, err
 	})
 }

@@ -112,7 +112,7 @@ func TestIdentitiesAreLogged(t *testing.T) {
 func TestKnownIdentitiesAreLogged(t *testing.T) {
 	ctx := t.Context()
 	s, path := newLogStore(t)
-	const many = 2*logIdentitiesBatch + 3
+	const many = 103 // one write logs 50
 	var ids []string
 	for n := range many {
 		i, err := s.AddIdentity(ctx, "acme", newIdentity(t, fmt.Sprintf("cn=ci%d,ou=build,o=acme", n)))

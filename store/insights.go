@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/insights"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -185,12 +186,12 @@ func (m *sampler) outcomeTracks(ofRepo bool) (tracks []track[outcome], err error
 // rollbackPredicate returns the row of the predicate of the rollbacks from an environment, given
 // that of its deployments. It is 0 if nothing was rolled back from it.
 func (m *sampler) rollbackPredicate(predicateID int64) (int64, error) {
-	name, err := m.predicate(predicateID)
+	name, err := m.s.Signers.Predicate(m.Reader, predicateID)
 	if err != nil {
 		return 0, err
 	}
 	environment, _ := ledger.EnvironmentOf(name)
-	return m.rowOf(nameKey{predicatesTable, m.searched.orgID, ledger.RollbackPredicate(environment)})
+	return m.s.Signers.RowOf(m.Reader, signers.PredicateOf(m.searched.orgID, ledger.RollbackPredicate(environment)))
 }
 
 // outcomeTrack returns the track of a predicate about an environment of a repo.
@@ -259,7 +260,7 @@ func (m *sampler) results() (list []insights.Result, sampled insights.Sample, er
 
 	var since ledger.Time
 	examined, end, err := readNewest(m.reader, tracks, maxSampledResults, func(r txn.Keyed[result]) error {
-		name, err := m.predicate(r.Row.predicateID)
+		name, err := m.s.Signers.Predicate(m.Reader, r.Row.predicateID)
 		list = append(list, insights.Result{Predicate: name, Status: ledger.Status(r.Row.status),
 			DurationMS: r.Row.durationMS})
 		return err

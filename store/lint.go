@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/policy/lint"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -174,7 +175,8 @@ func (rd reader) sameNames(orgID int64) (list []lint.SameName, err error) {
 	}, `
 SELECT n.name, s.dn, s.person, s.distinct_by > 1
 FROM signer_names n /*+ordered*/ JOIN signers s ON s.id = n.signer_id
-WHERE n.org_id = ? AND s.person > 0 AND s.distinct_by <> ? ORDER BY n.name, n.signer_id`, orgID, distinctByAdmin)
+WHERE n.org_id = ? AND s.person > 0 AND s.distinct_by <> ? ORDER BY n.name, n.signer_id`,
+		orgID, signers.DistinctByAdmin)
 	end()
 	return list, err
 }

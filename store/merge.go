@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -39,7 +40,7 @@ func (rd reader) gatherClaims(list []*subject) (map[int64][]mergedSource, error)
 			sources = append(sources, mergedSource{commit: c.sourceID})
 		}
 		sources[i].claims = append(sources[i].claims,
-			policy.MergeClaim{Attestation: c.Attestation, Signer: c.signer.dn, ParentState: c.ParentState})
+			policy.MergeClaim{Attestation: c.Attestation, Signer: c.signer.DN, ParentState: c.ParentState})
 		merged[c.commitID] = sources
 	}
 	return merged, nil
@@ -50,7 +51,7 @@ type claimRow struct {
 	ledger.MergeClaim
 	row                int64 // of the attestation
 	commitID, sourceID int64
-	signer             signerName
+	signer             signers.SignerName
 	person             int64
 }
 
@@ -65,8 +66,8 @@ func (rd reader) claimsOf(commits []any) (list []claimRow, err error) {
 		if err != nil {
 			return err
 		}
-		c.signer, err = rd.signer(signerID)
-		c.Identity = c.signer.text
+		c.signer, err = rd.s.Signers.Signer(rd.Reader, signerID)
+		c.Identity = c.signer.Text
 		list = append(list, c)
 		return err
 	}, `

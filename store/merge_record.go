@@ -59,7 +59,7 @@ func (t *tx) replacedClaims(d *deriver, s *subject, r *recording) (replaced []in
 	}
 
 	if d.contract.MayCarry(r.attestation.Signer.DN) {
-		idle := slices.IndexFunc(claims, func(c claimRow) bool { return !d.contract.MayCarry(c.signer.dn) })
+		idle := slices.IndexFunc(claims, func(c claimRow) bool { return !d.contract.MayCarry(c.signer.DN) })
 		if idle >= 0 {
 			return append(replaced, claims[idle].row), nil, nil
 		}

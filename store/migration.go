@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -173,10 +174,10 @@ func addPeople(c *sqldb.Conn) error {
 
 	type signed struct {
 		orgID int64
-		signature
+		signers.Signature
 	}
 	signatures, err := sqldb.All(c, func(row txn.Scanner) (s signed, err error) {
-		return s, row.Scan(&s.orgID, &s.signerID, &s.keyID)
+		return s, row.Scan(&s.orgID, &s.SignerID, &s.KeyID)
 	}, `
 SELECT s.org_id, a.signer_id, a.key_id FROM (SELECT DISTINCT signer_id, key_id FROM attestations) a
 JOIN signers s ON s.id = a.signer_id ORDER BY a.signer_id, a.key_id`)
@@ -184,7 +185,7 @@ JOIN signers s ON s.id = a.signer_id ORDER BY a.signer_id, a.key_id`)
 		return err
 	}
 	for _, s := range signatures {
-		if _, _, err := joinPeople(c, s.orgID, s.signature); err != nil {
+		if _, _, err := signers.JoinPeople(c, s.orgID, s.Signature); err != nil {
 			return err
 		}
 	}
@@ -211,7 +212,7 @@ func addRegistered(c *sqldb.Conn, orgID int64, name string, digest [32]byte) err
 	if err := c.Row("SELECT id FROM signers WHERE org_id = ? AND dn = ?", orgID, dn.String()).Scan(&signerID); err != nil {
 		return err
 	}
-	_, _, err = joinPeople(c, orgID, signature{signerID, keyID})
+	_, _, err = signers.JoinPeople(c, orgID, signers.Signature{SignerID: signerID, KeyID: keyID})
 	return err
 }
 
@@ -240,19 +241,19 @@ WHERE i.kind = 'key' AND i.email <> ''
 UNION
 SELECT s.org_id, s.id, a.emails FROM (SELECT DISTINCT signer_id, emails FROM attestations WHERE emails <> '') a
 JOIN signers s ON s.id = a.signer_id`
-	signers, err := sqldb.All(c, func(row txn.Scanner) (s signer, err error) {
+	named, err := sqldb.All(c, func(row txn.Scanner) (s signer, err error) {
 		return s, row.Scan(&s.orgID, &s.id, &s.names)
 	}, query)
 	if err != nil {
 		return fmt.Errorf("read the names of signers: %w", err)
 	}
 
-	for _, s := range signers {
+	for _, s := range named {
 		for name := range strings.SplitSeq(s.names, "\n") {
 			if name = identity.FoldName(name); name == "" {
 				continue
 			}
-			if _, err := addSignerName(c, s.orgID, s.id, name); err != nil {
+			if _, err := signers.AddSignerName(c, s.orgID, s.id, name); err != nil {
 				return err
 			}
 		}

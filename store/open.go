@@ -12,11 +12,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
-	"github.com/ledgerd/ledgerd/store/internal/lookup"
+	"github.com/ledgerd/ledgerd/store/policies"
 	"github.com/ledgerd/ledgerd/store/postgres"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -147,22 +149,21 @@ func newStore(o Options, server string) *Store {
 	s := &Store{
 		db:           txn.NewDB(o.Logger),
 		committed:    o.Committed,
-		providers:    o.Providers,
 		caches:       newCaches(),
 		tips:         radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
 		previewSlots: make(chan struct{}, maxPreviews),
 		maxPreview:   maxPreview,
 		maxWrite:     maxWrite,
 		evaluating:   make(chan struct{}, maxEvaluating),
-		tokens:       lookup.New[[32]byte, ledger.Token](),
-		touched:      txn.NewCache[string, ledger.Time](maxTouched),
 		closing:      make(chan struct{}),
 	}
-	s.caches.parseRoot = o.ParseRoot
 	s.batch = newBatch(s.tips)
 	s.jobs = backlog.New(s.db, server)
 	s.Journal = events.New(s.db)
 	s.Outbox = webhooks.New(s.db, s.Journal, o.SecretKeys, cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries))
+	s.Contracts = policies.New(s.db)
+	s.Signers = signers.New(s.db, s.Journal, s.jobs, s.Contracts, o.ParseRoot)
+	s.Access = access.New(s.db, s.Journal, s.Signers, o.Providers)
 	s.db.Attach(s.part())
 	return s
 }

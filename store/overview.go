@@ -300,7 +300,7 @@ WHERE repo_id = ? ORDER BY latest_id DESC LIMIT ?`, repoID, ledger.MaxEnvironmen
 
 	at, name := environments[0], ""
 	for i, e := range environments {
-		predicate, err := o.predicate(e.predicateID)
+		predicate, err := o.s.Signers.Predicate(o.Reader, e.predicateID)
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func (s *Store) prospect(ctx context.Context, org, repo, sha string, n ledger.Re
 		if p.repo, err = rd.FindRepo(org, repo); err != nil {
 			return p, err
 		}
-		contract, err := rd.contract(p.repo)
+		contract, err := rd.s.Contracts.Contract(rd.Reader, p.repo)
 		if err != nil {
 			return p, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -69,7 +70,7 @@ func (t *tx) claimKey(orgID int64, fingerprint string) error {
 	if err != nil {
 		return fmt.Errorf("decode the fingerprint of a key: %w", err)
 	}
-	id, err := t.rowFor(nameKey{keysTable, orgID, string(digest)}, identity.DN{})
+	id, err := t.s.Signers.RowFor(t.kernel, signers.KeyOf(orgID, string(digest)), identity.DN{})
 	if err != nil {
 		return err
 	}

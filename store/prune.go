@@ -85,12 +85,12 @@ func (s *Store) pruners() []pruner {
 	return []pruner{
 		{"the delivery log", s.Outbox.PruneDeliveries},
 		{"tips", s.pruneTips},
-		{"sessions", s.pruneSessions},
-		{"drafts of reviews", s.pruneDrafts}, // before sign-ins, which they name
-		{"challenges of passkeys", s.prunePasskeyChallenges},
-		{"exchanged tokens", s.pruneExchanged},
-		{"used tokens", s.pruneUsed},
-		{"sign-ins", s.pruneSignIns}, // after their sessions and drafts
+		{"sessions", s.PruneSessions},
+		{"drafts of reviews", s.PruneDrafts}, // before sign-ins, which they name
+		{"challenges of passkeys", s.PrunePasskeyChallenges},
+		{"exchanged tokens", s.PruneExchanged},
+		{"used tokens", s.PruneUsed},
+		{"sign-ins", s.PruneSignIns}, // after their sessions and drafts
 	}
 }
 
@@ -129,7 +129,7 @@ func (rd reader) staleTips(repoID int64, limit int) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	contract, err := rd.contract(r)
+	contract, err := rd.s.Contracts.Contract(rd.Reader, r)
 	if err != nil {
 		return nil, err
 	}

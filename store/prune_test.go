@@ -100,28 +100,3 @@ func TestClosedOverlapsArePrunedInPages(t *testing.T) {
 		t.Errorf("%d closed overlaps are left after the last page, next page at %d", left, next)
 	}
 }
-
-// TestManyExpiredSessionsArePruned has more expired sessions than one write deletes.
-func TestManyExpiredSessionsArePruned(t *testing.T) {
-	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now }})
-	_, err := s.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-
-	expires, tokens := s.Now().Add(time.Minute), pruneExpiredBatch/maxSessions+1
-	for i := range tokens {
-		token, err := s.CreateToken(t.Context(), "acme", ledger.NewToken{Name: fmt.Sprint(i), Scope: ledger.Read},
-			[32]byte{1, byte(i)})
-		must.OK(t, err)
-		for n := range maxSessions {
-			must.OK(t, s.CreateSession(t.Context(), token.ID, [32]byte{2, byte(i), byte(n)}, expires.Add(
-				time.Duration(n/(maxSessions-1))*time.Hour))) // the last one of each token expires later
-		}
-	}
-
-	now = now.Add(time.Minute)
-	must.OK(t, s.Prune(t.Context()))
-	if n := countRows(t, s, "SELECT count(*) FROM sessions"); n != tokens {
-		t.Errorf("%d sessions after pruning, want %d", n, tokens)
-	}
-}

@@ -13,6 +13,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/access"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -129,11 +131,12 @@ func (t *tx) record(v *view, r *recording) error {
 	}
 
 	if id := r.attestation.Passkey; id != "" {
-		if r.err, err = t.checkPasskeyInUse(id); r.err != nil || err != nil {
+		if r.err, err = access.CheckPasskeyInUse(t.kernel, id); r.err != nil || err != nil {
 			return err
 		}
 	}
-	if r.people, err = t.peopleLike(d.repo.OrgID, r); err != nil {
+	r.people, err = t.s.Signers.PeopleLike(t.kernel, d.repo.OrgID, r.attestation.Signer, r.identity, r.keyringVersion)
+	if err != nil {
 		return err
 	}
 	key := commitKey{d.repo.ID, r.attestation.Commit}
@@ -190,7 +193,7 @@ func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error
 	}
 
 	i := slices.IndexFunc(recorded, func(st statement) bool {
-		person, e := personOfName(t.Conn, s.d.repo.OrgID, st.signerID)
+		person, e := signers.PersonOfName(t.Conn, s.d.repo.OrgID, st.signerID)
 		err = errors.Join(err, e)
 		return slices.Contains(r.people, person)
 	})
@@ -223,11 +226,11 @@ func (t *tx) trustedStatements(
 			continue
 		}
 		org := s.d.repo.OrgID
-		signer, err := t.rowOf(nameKey{signersTable, org, r.identity})
+		signer, err := t.s.Signers.RowOf(t.Reader, signers.SignerOf(org, r.identity))
 		if err != nil {
 			return nil, nil, err
 		}
-		key, err := t.rowOf(nameKey{keysTable, org, string(r.attestation.Signer.Key[:])})
+		key, err := t.s.Signers.RowOf(t.Reader, signers.KeyOf(org, string(r.attestation.Signer.Key[:])))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -308,28 +311,30 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 
 	for _, name := range []struct {
 		row *int64
-		key nameKey
+		key signers.NameKey
 	}{
-		{&st.predicateID, nameKey{predicatesTable, org, a.Predicate}},
-		{&typeID, nameKey{typesTable, org, a.PredicateType}},
-		{&st.signerID, nameKey{signersTable, org, r.identity}},
-		{&st.keyID, nameKey{keysTable, org, string(a.Signer.Key[:])}},
+		{&st.predicateID, signers.PredicateOf(org, a.Predicate)},
+		{&typeID, signers.PredicateTypeOf(org, a.PredicateType)},
+		{&st.signerID, signers.SignerOf(org, r.identity)},
+		{&st.keyID, signers.KeyOf(org, string(a.Signer.Key[:]))},
 	} {
-		if *name.row, err = t.rowFor(name.key, a.Signer.DN); err != nil {
+		if *name.row, err = t.s.Signers.RowFor(t.kernel, name.key, a.Signer.DN); err != nil {
 			return st, err
 		}
 	}
 
 	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: a.Signer.Identity}
-	key := personKey{signature{st.signerID, st.keyID}, r.keyringVersion}
+	key := signers.PersonKey{
+		Signature: signers.Signature{SignerID: st.signerID, KeyID: st.keyID}, KeyringVersion: r.keyringVersion,
+	}
 	emails := strings.Join(e.Emails, "\n")
-	by, changed, err := t.whoSigned(org, key, a.Signer.DN.CN, emails, cause)
+	by, changed, err := t.s.Signers.WhoSigned(t.kernel, org, key, a.Signer.DN.CN, emails, cause)
 	if err != nil {
 		return st, err
 	}
-	e.Person, e.Individual = by.person, by.individual
+	e.Person, e.Individual = by.Person, by.Individual
 	if changed {
-		if err := t.viewPeople(v, org, r.people, by.person); err != nil {
+		if err := t.viewPeople(v, org, r.people, by.Person); err != nil {
 			return st, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -99,11 +100,11 @@ func (t *tx) viewPeople(v *view, orgID int64, joined []int64, person int64) erro
 			if slices.Contains(joined, e.Person) {
 				e.Person = person
 			}
-			w, err := t.whoIs(e.Person)
+			w, err := signers.WhoIs(t.kernel, e.Person)
 			if err != nil {
 				return err
 			}
-			e.Individual = w.individual
+			e.Individual = w.Individual
 		}
 	}
 	return t.gatherPeople(commits)

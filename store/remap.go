@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -145,11 +146,11 @@ func (t *tx) remapOne(a *mappedRow) (size int, changed bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	uri, err := t.predicateType(a.typeID)
+	uri, err := t.s.Signers.PredicateType(t.Reader, a.typeID)
 	if err != nil {
 		return 0, false, err
 	}
-	name, err := t.predicate(a.predicateID)
+	name, err := t.s.Signers.Predicate(t.Reader, a.predicateID)
 	if err != nil {
 		return 0, false, err
 	}
@@ -158,7 +159,7 @@ func (t *tx) remapOne(a *mappedRow) (size int, changed bool, err error) {
 		Envelope: envelope, PredicateType: uri, Commit: a.sha, RecordedAt: a.recordedAt,
 		Outcome: attestation.Outcome{Predicate: name, Slot: a.slot, Result: a.result},
 	})
-	predicateID, err := t.rowFor(nameKey{predicatesTable, a.orgID, o.Predicate}, identity.DN{})
+	predicateID, err := t.s.Signers.RowFor(t.kernel, signers.PredicateOf(a.orgID, o.Predicate), identity.DN{})
 	if err != nil {
 		return 0, false, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/policies"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -45,7 +46,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?)`,
 			return ledger.Repo{}, fmt.Errorf("insert repo: %w", err)
 		}
 
-		if err := t.insertPolicy(id, 1, contract, by, 0); err != nil {
+		if err := policies.InsertPolicy(t.kernel, id, 1, contract, by, 0); err != nil {
 			return ledger.Repo{}, err
 		}
 		repo, err := scanRepo(t.Row(selectRepo+"WHERE r.id = ?", id))

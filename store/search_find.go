@@ -364,14 +364,14 @@ func (f *finder) addAttestation(row txn.Scanner, rank search.Rank) error {
 	if err != nil {
 		return err
 	}
-	if h.Title, err = f.predicate(predicateID); err != nil {
+	if h.Title, err = f.s.Signers.Predicate(f.Reader, predicateID); err != nil {
 		return err
 	}
-	signer, err := f.signer(signerID)
+	signer, err := f.s.Signers.Signer(f.Reader, signerID)
 	if err != nil {
 		return err
 	}
-	h.Detail = status + " by " + signer.text
+	h.Detail = status + " by " + signer.Text
 	f.add(h.ID, h)
 	return nil
 }

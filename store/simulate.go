@@ -40,7 +40,7 @@ func (rd reader) nextSimulated(org, repo string, after int64, d deriver) (b simu
 	if err != nil {
 		return b, err
 	}
-	active, err := rd.contract(r)
+	active, err := rd.s.Contracts.Contract(rd.Reader, r)
 	if err != nil {
 		return b, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -218,7 +219,7 @@ WHERE NOT (`+isTrusted+`) AND t.tree_id IN `, 1, ids)
 // A treeLatest is a row of tree_latest, with who its signer is.
 type treeLatest struct {
 	attestation, commit int64
-	who
+	signers.Who
 }
 
 // treeRows reads which evidence a tree has. If it is too much, it reads the failures, and
@@ -229,7 +230,7 @@ SELECT t.attestation_id, t.commit_id, s.person, s.individual
 FROM tree_latest t /*+ordered*/ JOIN signers s ON s.id = t.signer_id
 WHERE t.tree_id = ? `
 	scan := func(row txn.Scanner) (l treeLatest, err error) {
-		return l, row.Scan(&l.attestation, &l.commit, &l.person, &l.individual)
+		return l, row.Scan(&l.attestation, &l.commit, &l.Person, &l.Individual)
 	}
 	list, err := all(rd, scan, query+"LIMIT ?", id, policy.MaxTopics+1)
 	if tree.tooMuch = len(list) > policy.MaxTopics; !tree.tooMuch {
@@ -247,7 +248,7 @@ func (rd reader) addTreeRows(
 	for _, l := range list {
 		tree.rows, tree.commits = append(tree.rows, l.attestation), append(tree.commits, l.commit)
 		e, ok := rd.caches.evidence.Get(l.attestation)
-		e.Person, e.Individual = l.person, l.individual
+		e.Person, e.Individual = l.Person, l.Individual
 		facts.Evidence = append(facts.Evidence, e)
 		if !ok || !mapped {
 			uncached = append(uncached, l.attestation)

@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
-	"github.com/ledgerd/ledgerd/store/internal/lookup"
+	"github.com/ledgerd/ledgerd/store/policies"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 	"github.com/ledgerd/ledgerd/store/webhooks"
@@ -27,12 +28,13 @@ import (
 type Store struct {
 	*events.Journal
 	*webhooks.Outbox
+	*policies.Contracts
+	*signers.Signers
+	*access.Access
 
 	db        *txn.DB
 	jobs      *backlog.Jobs
 	committed func(sqldb.Commit)
-
-	providers member.Providers // Options.Providers
 
 	caches *caches
 	tips   *radarindex.Set
@@ -45,8 +47,6 @@ type Store struct {
 	maxWrite     time.Duration // see retry
 	// evaluating limits the number of statements that are evaluated at the same time.
 	evaluating chan struct{}
-	tokens     *lookup.Group[[32]byte, ledger.Token]
-	touched    *txn.Cache[string, ledger.Time] // last write of TouchToken, by token id
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -105,6 +105,14 @@ type (
 	DeliveryFilter = webhooks.DeliveryFilter
 	// SecretKeys encrypt the signing secrets of webhooks in the database.
 	SecretKeys = webhooks.SecretKeys
+	// A Certificate is one that a CA of an org issues.
+	Certificate = signers.Certificate
+	// An Exchange is a token of an issuer with the rule that it fulfils.
+	Exchange = access.Exchange
+	// A ReviewDraft is a statement that was prepared for a member to sign.
+	ReviewDraft = access.ReviewDraft
+	// A TokenClient is a token with the oldest version of ledgerd that uses it.
+	TokenClient = access.TokenClient
 	// A Restored says which events a restored database has of an org.
 	Restored = events.Restored
 	// A Cut is the end of what a restored database has of the history that a client knows.
@@ -116,6 +124,9 @@ func ReadSecretKeys(r io.Reader) (SecretKeys, error) { return webhooks.ReadSecre
 
 // LogRoots returns the roots of all logs. See events.LogRoots.
 func LogRoots(c *sqldb.Conn) ([]LogRoot, error) { return events.LogRoots(c) }
+
+// MaxNamed is the maximum number of signers that are stored for a name. See signers.MaxNamed.
+const MaxNamed = signers.MaxNamed
 
 // MaxClockOffset is how far the system clock may be off before nothing is recorded.
 const MaxClockOffset = txn.MaxClockOffset

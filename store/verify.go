@@ -13,17 +13,17 @@ import (
 func (s *Store) verify(
 	ctx context.Context, org string, verify Verify,
 ) (a *attestation.Attestation, version int64, err error) {
-	last, ok := s.caches.keyrings.Get(org)
+	last, ok := s.LastKeyring(org)
 	if ok {
-		if a, err = verify(last.keyring); err == nil || attestation.IsMalformed(err) {
-			return a, last.version, err
+		if a, err = verify(last.Keyring); err == nil || attestation.IsMalformed(err) {
+			return a, last.Version, err
 		}
 	}
 	keyring, version, readErr := s.Keyring(ctx, org)
 	if readErr != nil {
 		return nil, 0, readErr
 	}
-	if !ok || version != last.version {
+	if !ok || version != last.Version {
 		a, err = verify(keyring)
 	}
 	return a, version, err

@@ -46,14 +46,14 @@ func (rd reader) scanViolation(row txn.Scanner, more ...any) (v txn.Keyed[ledger
 	if v.Row.ClosedAt != 0 {
 		v.Row.Status, v.Row.ClosedBy = ledger.ViolationClosed, &by
 	}
-	if v.Row.Predicate, err = rd.predicate(predicateID); err != nil {
+	if v.Row.Predicate, err = rd.s.Signers.Predicate(rd.Reader, predicateID); err != nil {
 		return v, err
 	}
-	signer, err := rd.signer(signerID)
+	signer, err := rd.s.Signers.Signer(rd.Reader, signerID)
 	if err != nil {
 		return v, err
 	}
-	v.Row.Identity = signer.text
+	v.Row.Identity = signer.Text
 	return v, json.Unmarshal(missing, &v.Row.Missing)
 }
 

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/policies"
+)
+
+// SetPolicy makes the contract the next version of the repo's policy. If ifVersion is
+// not 0 and not the active version, it returns CodePreconditionFailed. by is the name
+// of the caller. All commits of the repo are then settled, in the background.
+func (s *Store) SetPolicy(
+	ctx context.Context, org, repo string, contract policy.Contract, ifVersion int, by string,
+) (policy.Policy, error) {
+	return write(ctx, s, org, func(t *tx) (p policy.Policy, err error) {
+		d, err := t.writableDeriver(org, repo)
+		if err != nil {
+			return p, err
+		}
+		r := d.repo
+		if ifVersion != 0 && ifVersion != r.PolicyVersion {
+			return p, ledger.Errorf(ledger.CodePreconditionFailed,
+				"the active policy is version %d, not %d: read it again", r.PolicyVersion, ifVersion)
+		}
+
+		if err := contract.CheckSize(d.contract.Size()); err != nil {
+			return p, err
+		}
+
+		version := r.PolicyVersion + 1
+		event, err := t.s.Journal.AppendPolicy(t.kernel, r, version, contract, by)
+		if err != nil {
+			return p, err
+		}
+		if err := policies.InsertPolicy(t.kernel, r.ID, version, contract, by, event); err != nil {
+			return p, err
+		}
+		_, err = t.Exec("UPDATE repos SET policy_version = ?, policy_digest = ? WHERE id = ?",
+			version, contract.Digest(), r.ID)
+		if err != nil {
+			return p, fmt.Errorf("activate policy: %w", err)
+		}
+
+		if err := t.s.jobs.Later(t.kernel, r.ID, backlog.Settle, 0, ledger.Cause{Type: ledger.CausePolicy}); err != nil {
+			return p, err
+		}
+		if !d.contract.Radar.Covers(contract.Radar) {
+			if err := t.markAllTips(r.ID); err != nil {
+				return p, err
+			}
+		}
+
+		row, err := policies.ScanPolicy(t.Row(policies.SelectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.ID, version))
+		if err != nil {
+			return p, fmt.Errorf("read policy: %w", err)
+		}
+		return row.Row, t.s.Journal.Audit(t.kernel, r.OrgID, r.Org, events.Audited{
+			Action: ledger.AuditPolicyApplied, Repo: r.Name, Target: r.Name,
+			Before: policyFields(r.PolicyVersion, r.PolicyDigest), After: policyFields(version, contract.Digest()),
+		})
+	})
+}
