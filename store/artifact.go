@@ -108,7 +108,7 @@ func (l *linker) artifact(digest string) (ledger.Artifact, error) {
 	}
 	unknown := ""
 	switch {
-	case !l.caches.mapped.Load():
+	case !l.s.isMapped():
 		unknown = "the statements that an earlier release recorded are still being read (try again later)"
 	case len(rows) > limit && limit < maxLinkRows:
 		unknown = tooManyLinks
@@ -221,7 +221,7 @@ func (l *linker) setStates(rows []linkRow) (unknown string, err error) {
 	}
 	underived := make(map[*deriver][]int64)
 	for _, s := range list {
-		if l.environment != "" || s.needsDerivation(l.Now) {
+		if l.environment != "" || needsDerivation(s, l.Now) {
 			underived[s.d] = append(underived[s.d], s.id)
 			l.derived--
 		}

@@ -8,9 +8,6 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// maxWalks is the maximum number of indexes that one page is read by.
-const maxWalks = 50
-
 // An idSet is the set of the predicates, types or signers that match a filter; nil means
 // all.
 type idSet struct {
@@ -62,8 +59,8 @@ func (s *idSet) isFew() bool { return s != nil && s.many == "" }
 // findIDs reads the set of a query. If it has too many ids, many is the condition for a
 // row of attestations.
 func (rd reader) findIDs(many, query string, args ...any) (*idSet, error) {
-	ids, err := all(rd, txn.ScanID, query+" LIMIT ?", append(args, maxWalks+1)...)
-	if len(ids) > maxWalks {
+	ids, err := all(rd, txn.ScanID, query+" LIMIT ?", append(args, txn.MaxWalks+1)...)
+	if len(ids) > txn.MaxWalks {
 		return &idSet{many: many, args: args}, err
 	}
 	return &idSet{ids: ids}, err

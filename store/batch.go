@@ -59,24 +59,6 @@ func (b *batch) reset() {
 	clear(b.total.counts)
 }
 
-// A counter is a count stored in the database.
-type counter struct {
-	kind  counterKind
-	id    int64
-	state ledger.State // only for commitsInState
-}
-
-type counterKind uint8
-
-const (
-	repoAttestations      counterKind = iota // by repo
-	predicateAttestations                    // by predicate
-	commitsInState                           // by repo and state
-	orgViolations                            // by org
-	openOfOrg                                // open violations, by org
-	openOfRepo                               // open violations, by repo
-)
-
 // beforeCommit writes each changed counter once.
 func (b *batch) beforeCommit(c *sqldb.Conn) error {
 	for counter, by := range b.total.counts {

@@ -32,7 +32,8 @@ func (t *tx) closeViolations(c closing) error {
 	if err != nil {
 		return err
 	}
-	list, err := all(t.reader, t.scanOne, selectViolation+`
+	scanOne := func(row txn.Scanner) (txn.Keyed[ledger.Violation], error) { return t.scanViolation(row) }
+	list, err := all(t.reader, scanOne, selectViolation+`
 FROM violations v /*+index violations_open*/`+joinViolation+`
 WHERE v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0 AND v.id > ? ORDER BY v.id LIMIT ?`,
 		c.repo.ID, c.predicateID, after, closedAtOnce+1)
@@ -193,16 +194,12 @@ func (t *tx) closeNext(j *backlog.Job) (done bool, err error) {
 	if j.Task == backlog.Excuse {
 		from, where, of = "violations_open_by_commit*/", "v.commit_id = ?", commit
 	}
-	list, err := all(t.reader, t.scanOne, selectViolation+" FROM violations v /*+index "+from+joinViolation+
+	scanOne := func(row txn.Scanner) (txn.Keyed[ledger.Violation], error) { return t.scanViolation(row) }
+	list, err := all(t.reader, scanOne, selectViolation+" FROM violations v /*+index "+from+joinViolation+
 		" WHERE "+where+" AND v.predicate_id = ? AND v.closed_at = 0 AND v.id <= ? ORDER BY v.id LIMIT ?",
 		of, c.predicateID, j.Ref, closedAtOnce)
 	if err != nil {
 		return false, fmt.Errorf("read violations: %w", err)
 	}
 	return len(list) < closedAtOnce, t.closeAll(c, list)
-}
-
-// scanOne is scanViolation without further columns.
-func (t *tx) scanOne(row txn.Scanner) (txn.Keyed[ledger.Violation], error) {
-	return t.scanViolation(row)
 }

@@ -225,3 +225,14 @@ func (t *tx) addCorrection(c *commitRow, v ledger.Correction) error {
 	}
 	return nil
 }
+
+// summary describes the claimed paths as a Correction has them.
+func (d *details) summary() string {
+	switch {
+	case d.changes == nil:
+		return "all paths"
+	case d.paths != nil:
+		return ledger.CorrectedText(d.paths)
+	}
+	return ledger.CorrectedText(facts.Paths(d.changes))
+}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -143,15 +142,4 @@ func (t *tx) replaceTargets(c *commitRow, targets []string) error {
 		return fmt.Errorf("update commit: %w", err)
 	}
 	return nil
-}
-
-// summary describes the claimed paths as a Correction has them.
-func (d *details) summary() string {
-	switch {
-	case d.changes == nil:
-		return "all paths"
-	case d.paths != nil:
-		return ledger.CorrectedText(d.paths)
-	}
-	return ledger.CorrectedText(facts.Paths(d.changes))
 }

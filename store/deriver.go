@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -124,4 +125,37 @@ func (s *subject) isOutdated() bool { return !s.isHistory() && s.versions != s.b
 // derived.
 func (s *subject) hasExpired(now ledger.Time) bool {
 	return !s.isHistory() && s.expires != 0 && s.expires <= now
+}
+
+// isLatest reports whether new evidence becomes the latest of its signer.
+func (s *subject) isLatest(e *policy.Evidence) bool {
+	for i := range s.facts.Evidence {
+		old := &s.facts.Evidence[i]
+		if old.Signer == e.Signer && old.Predicate == e.Predicate && old.Slot == e.Slot && !e.Replaces(old) {
+			return false
+		}
+	}
+	return true
+}
+
+// isPromotable reports whether a commit meets all requirements for PROMOTABLE. A DEPLOYED
+// commit may no longer meet them.
+func (s *subject) isPromotable(now ledger.Time) bool {
+	if s.state != ledger.Deployed {
+		return s.state == ledger.Promotable
+	}
+	standing, _ := s.d.contract.Standing(s.facts, now)
+	return standing == ledger.Promotable
+}
+
+// add adds evidence to the facts. It replaces the signer's earlier evidence for the predicate and slot,
+// as in the table latest. If e is a rollback, the commit is no longer deployed.
+func (s *subject) add(e policy.Evidence) {
+	f := &s.facts
+	f.Attested = true
+	f.Evidence = slices.DeleteFunc(f.Evidence, func(old policy.Evidence) bool {
+		return e.Signer == old.Signer && e.Replaces(&old)
+	})
+	f.Evidence = append(f.Evidence, e)
+	f.Deployed = f.Deployed && !s.d.contract.RollsBack(*f, e)
 }

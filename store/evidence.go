@@ -106,3 +106,15 @@ SELECT id, predicate_id, type_id, slot, signer_id, attestation_id, emails, statu
   `+ageOf+`, finished_at, while_promotable, assertion IS NOT NULL, reason
 FROM attestations a WHERE id IN `, 1, rows)
 }
+
+// isMapped reports whether all statements are mapped by the present rules. Until then, any process may change
+// evidence, and what is cached of it is not used.
+func (s *Store) isMapped() bool { return s.caches.mapped.Load() }
+
+// setMapped notes that all statements are mapped by the present rules.
+func (s *Store) setMapped() {
+	if !s.caches.mapped.Load() {
+		s.caches.evidence.Clear() // it may be that of earlier rules
+		s.caches.mapped.Store(true)
+	}
+}

@@ -55,7 +55,7 @@ type presentState struct {
 
 // needsDerivation reports whether what is stored of a commit does not say its present state and
 // standing.
-func (s *subject) needsDerivation(now ledger.Time) bool {
+func needsDerivation(s *subject, now ledger.Time) bool {
 	return s.state == ledger.Deployed || s.isDue(now)
 }
 

@@ -112,7 +112,7 @@ func (s *Store) scanProspect(ctx context.Context, p prospect) (*prospectScan, er
 	if !p.canOverlap() {
 		return nil, nil
 	}
-	index, err := s.tips.Fresh(ctx, p.repo.ID, tipSource{s})
+	index, err := s.freshIndex(ctx, p.repo.ID)
 	if err != nil {
 		return nil, err
 	}

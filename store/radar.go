@@ -123,6 +123,9 @@ func (t *tx) scanOverlaps(
 	return result, err
 }
 
+// useIndex has the write use a refreshed index of a repo's tips, or none.
+func (t *tx) useIndex(index *radarindex.Index) { t.index = index }
+
 // indexOf returns the index that was refreshed for this write, or else the repo's index in
 // memory.
 func (t *tx) indexOf(repoID int64) *radarindex.Index {

@@ -231,7 +231,7 @@ func (l *pairLister) matching(w *pairWalk, f RadarFilter) (tips []int64, few boo
 	w.FilterArgs = append(w.FilterArgs, f.Branch, f.Branch, f.Branch, commit, commit, commit)
 
 	tips, err = all(l.reader, txn.ScanID, "SELECT commit_id FROM tips WHERE "+where+" LIMIT ?",
-		append(args, maxWalks+1)...)
+		append(args, txn.MaxWalks+1)...)
 	if err != nil {
 		return nil, false, fmt.Errorf("read tips: %w", err)
 	}
@@ -239,7 +239,7 @@ func (l *pairLister) matching(w *pairWalk, f RadarFilter) (tips []int64, few boo
 		w.only = tips[0]
 	}
 	inFlight, err := l.countInFlight()
-	return tips, len(tips) <= maxWalks && len(tips)*(inFlight+radar.MaxPairs) <= txn.MaxExamined, err
+	return tips, len(tips) <= txn.MaxWalks && len(tips)*(inFlight+radar.MaxPairs) <= txn.MaxExamined, err
 }
 
 // countInFlight returns the number of the repo's tips in flight, up to txn.MaxExamined.

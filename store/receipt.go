@@ -107,7 +107,7 @@ func (rd reader) decide(q DecisionQuery, s *subject) (v Decision, err error) {
 	v.Receipt = receipt.Receipt{
 		Org: q.Org, Repo: d.repo.Name, Commit: s.sha, State: wanted, Target: q.Target,
 		PolicyVersion: d.repo.PolicyVersion, PolicyDigest: d.repo.PolicyDigest,
-		CreatedAt: rd.Now, ValidUntil: s.validUntil(min(wanted, decided.Standing), rd.Now, decided.Expires, q.Validity),
+		CreatedAt: rd.Now, ValidUntil: validUntil(s, min(wanted, decided.Standing), rd.Now, decided.Expires, q.Validity),
 	}
 	if wanted == ledger.Deployed {
 		v.Standing = &decided.Standing
@@ -144,8 +144,8 @@ const maxLapses = 8
 // validUntil returns how long a decision is valid: until the standing ends because of the time,
 // but at most for the given duration. expires is when the decisions about requirements next
 // change because of the time.
-func (s *subject) validUntil(
-	standing ledger.State, now, expires ledger.Time, validity time.Duration,
+func validUntil(
+	s *subject, standing ledger.State, now, expires ledger.Time, validity time.Duration,
 ) ledger.Time {
 	end := now.Add(validity)
 	for n := 0; expires != 0 && expires < end; n++ {

@@ -41,7 +41,7 @@ const recheckedTips = 100
 // writes nothing, and calls found with each part of the result: of none if the policy of the repo has no overlaps
 // block.
 func (s *Store) RecheckRadar(ctx context.Context, repoID int64, found func(RadarRecheck)) error {
-	_, limit := s.tips.Size()
+	_, limit := s.RadarSize()
 	set := radarindex.NewSet(limit) // the indexes of other repos are no longer needed
 	for after := int64(0); ; {
 		r, err := read(ctx, s, txn.ForWrite(""), func(rd reader) (RadarRecheck, error) {
@@ -111,7 +111,7 @@ func scanOpenOverlap(row txn.Scanner) (p pairRow, err error) {
 }
 
 // says reports whether a row says what was derived.
-func (p pairRow) says(m radarindex.Match) bool {
+func says(p pairRow, m radarindex.Match) bool {
 	return p.level == m.Level && p.path == m.Paths[0].Path && p.reason == m.Paths[0].Reason
 }
 
@@ -165,7 +165,7 @@ func (c *radarChecker) compare(l scannedTip, stored []pairRow, scan *radarindex.
 	for _, p := range stored {
 		m, isDerived := derived[p.earlier]
 		delete(derived, p.earlier)
-		if isDerived && p.says(m) || !isDerived && p.level < c.settings.Block {
+		if isDerived && says(p, m) || !isDerived && p.level < c.settings.Block {
 			continue
 		}
 		if err := c.other(l, p, scan); err != nil {
@@ -197,7 +197,7 @@ func (c *radarChecker) other(l scannedTip, p pairRow, scan *radarindex.Scan) err
 	switch {
 	case endedBefore, radar.Related(l.Tip.Tip, e.Tip.Tip), !overlap:
 		c.differ(l.SHA, "an overlap with %s is stored as %s, and they have none", e.SHA, p.level)
-	case p.says(m):
+	case says(p, m):
 	case l.isTruncated || e.isTruncated:
 		c.skip(isBounded)
 	default:

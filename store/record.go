@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -109,7 +108,7 @@ func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error
 		if err := t.record(v, r); err != nil {
 			return nil, fmt.Errorf("record attestation: %w", err)
 		}
-		if len(t.work.order) > 0 {
+		if t.hasWork() {
 			return list[i+1:], t.drain(v.repos[repoKey(r.org, r.repo)])
 		}
 		if v.isInherited(r, list[i+1:]) {
@@ -279,7 +278,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 		}
 	}
 	s.add(e)
-	if err := t.addException(s, r, &e); err != nil {
+	if err := t.recordException(s, r, &e); err != nil {
 		return err
 	}
 	if err := t.addMerge(v, s, r); err != nil {
@@ -289,7 +288,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	if err != nil {
 		return err
 	}
-	j := s.judge(environment, e, wasDeployed)
+	j := judge(s, environment, e, wasDeployed)
 	if err := t.settle(s, r.cause()); err != nil {
 		return err
 	}
@@ -341,78 +340,9 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 	e.FinishedAt = policy.Finished(s.facts.Evidence, e)
 	e.WhilePromotable = e.WhilePromotable && s.d.contract.MayDeploy(s.facts, *e, a.Again != "", t.Now)
 
-	id, err := t.kernel.NextRow("attestations")
-	if err != nil {
-		return st, err
-	}
-	t.caches.evidence.Put(id, *e)
-	t.gathered.cached = true
-
-	rows := t.batch.rows
-	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, st.predicateID, typeID,
-		int64(attestation.MappingVersion), a.Slot, st.signerID, st.keyID,
-		string(e.Status), a.Result.DurationMS, int64(t.kernel.Stamp), a.PayloadDigest[:], a.Signer.Identity,
-		emails, e.WhilePromotable, r.rec.Event, int64(t.agedFrom()),
-		int64(e.FinishedAt), r.assertionDigest, e.Reason)
-	s.newest = id
-	rows.envelopes.Add(id, r.envelope.Body, r.envelope.Payload, r.envelope.PayloadAt, r.assertion)
-	for _, x := range slices.Sorted(maps.Keys(r.verdicts)) {
-		if err := t.addVerdict(id, x, r.verdicts[x]); err != nil {
-			return st, err
-		}
-	}
-	for _, digest := range a.Artifacts.Digests {
-		rows.artifacts.Add(org, DigestKey(digest), s.id, a.Signer.Identity, st.signerID,
-			policy.Builds(a.Predicate, e.Status), id)
-	}
-	if s.isLatest(e) {
-		key := latestKey{s.id, st.predicateID, a.Slot, st.signerID}
-		t.setLatest(key, id)
-		t.inherit(s, key, id, e)
-	}
-	t.count(repoAttestations, s.repoID, 1)
-	t.count(predicateAttestations, st.predicateID, 1)
-	return st, nil
-}
-
-// agedFrom returns the time from which the age of an attestation of this write counts, or
-// 0 if that is its recorded_at.
-func (t *tx) agedFrom() ledger.Time {
-	if t.kernel.Stamp == t.Now {
-		return 0
-	}
-	return t.Now
-}
-
-// isLatest reports whether new evidence becomes the latest of its signer.
-func (s *subject) isLatest(e *policy.Evidence) bool {
-	for i := range s.facts.Evidence {
-		old := &s.facts.Evidence[i]
-		if old.Signer == e.Signer && old.Predicate == e.Predicate && old.Slot == e.Slot && !e.Replaces(old) {
-			return false
-		}
-	}
-	return true
-}
-
-// isPromotable reports whether a commit meets all requirements for PROMOTABLE. A DEPLOYED
-// commit may no longer meet them.
-func (s *subject) isPromotable(now ledger.Time) bool {
-	if s.state != ledger.Deployed {
-		return s.state == ledger.Promotable
-	}
-	standing, _ := s.d.contract.Standing(s.facts, now)
-	return standing == ledger.Promotable
-}
-
-// add adds evidence to the facts. It replaces the signer's earlier evidence for the predicate and slot,
-// as in the table latest. If e is a rollback, the commit is no longer deployed.
-func (s *subject) add(e policy.Evidence) {
-	f := &s.facts
-	f.Attested = true
-	f.Evidence = slices.DeleteFunc(f.Evidence, func(old policy.Evidence) bool {
-		return e.Signer == old.Signer && e.Replaces(&old)
+	return st, t.insertAttestation(s, newAttestation{
+		Attestation: a, evidence: e, predicateID: st.predicateID, typeID: typeID, signerID: st.signerID, keyID: st.keyID,
+		event: r.rec.Event, envelope: r.envelope, assertion: r.assertion, assertionDigest: r.assertionDigest,
+		verdicts: r.verdicts,
 	})
-	f.Evidence = append(f.Evidence, e)
-	f.Deployed = f.Deployed && !s.d.contract.RollsBack(*f, e)
 }

@@ -37,9 +37,8 @@ func (s *Store) resumeMapping(ctx context.Context) error {
 SELECT NOT EXISTS (SELECT 1 FROM orgs o JOIN backlog b ON b.org_id = o.id AND b.kind = 'map')
   AND NOT EXISTS (SELECT 1 FROM repos WHERE mapping_version < ?)`, attestation.MappingVersion).Scan(&isMapped)
 	})
-	if isMapped && !s.caches.mapped.Load() {
-		s.caches.evidence.Clear() // it may be that of earlier rules
-		s.caches.mapped.Store(true)
+	if isMapped {
+		s.setMapped()
 	}
 	return err
 }

@@ -182,7 +182,7 @@ func (p *process) wantState(commit int, want ledger.State) {
 }
 
 // states returns the state of each commit, and the number of commits in each state.
-func states(t *testing.T, path string) []string {
+func statesOf(t *testing.T, path string) []string {
 	db := readRaw(t, path)
 	defer db.Close()
 	return append(texts(t, db, "SELECT concat_ws(' ', sha, state) FROM commits ORDER BY id"),
@@ -233,7 +233,7 @@ func TestFaultMappingIsInterrupted(t *testing.T) {
 			t.Errorf("batches of %d: got\n%s\nwant\n%s", size, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		checkMapped(t, u.path)
-		if got, want := states(t, u.path), states(t, whole.path); !slices.Equal(got, want) {
+		if got, want := statesOf(t, u.path), statesOf(t, whole.path); !slices.Equal(got, want) {
 			t.Errorf("batches of %d: states %q, want %q", size, got, want)
 		}
 	}

@@ -129,8 +129,7 @@ func (t *tx) transition(s *subject, from, to ledger.State, cause ledger.Cause) e
 // drain settles the commits of the worklist, which are all of one repo. It adds none to
 // the worklist: only an attestation can end a deployment and cause a scan.
 func (t *tx) drain(d *deriver) error {
-	work := t.work
-	t.work = worklist{}
+	work := t.takeWork()
 	if len(work.order) == 0 {
 		return nil
 	}

@@ -25,7 +25,7 @@ func (s *Store) settleNext(ctx context.Context, j *backlog.Job) error {
 
 		stuck := false
 		err = s.advance(ctx, j, func(t *tx, j *backlog.Job) (done bool, err error) {
-			t.index = index
+			t.useIndex(index)
 			done, stuck, err = t.settleNext(j)
 			return done, err
 		})
@@ -81,7 +81,7 @@ func (t *tx) settleBatch(d *deriver, commits []int64, cause ledger.Cause) (last 
 		if result.scanned {
 			scans++
 		}
-		t.work.add(last, e)
+		t.addWorkEntry(last, e)
 	}
 	return last, t.drain(d)
 }
@@ -118,7 +118,7 @@ func (s *Store) enabledIndex(ctx context.Context, repoID int64) (*radarindex.Ind
 	if err != nil || !d.contract.Radar.Enabled {
 		return nil, err
 	}
-	return s.tips.Fresh(ctx, repoID, tipSource{s})
+	return s.freshIndex(ctx, repoID)
 }
 
 // settleExpired settles commits of a repo whose evidence or blocking overlaps have expired, those first that

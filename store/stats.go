@@ -63,6 +63,6 @@ ORDER BY o.id LIMIT ?`, maxCounted)
 		return st, nil
 	})
 	st.Engine = s.db.Stats()
-	st.RadarBytes, st.RadarLimit = s.tips.Size()
+	st.RadarBytes, st.RadarLimit = s.RadarSize()
 	return st, err
 }

@@ -75,3 +75,11 @@ func (rd reader) eachTip(visit visitTip, query string, args ...any) error {
 		return visit(tip, changes)
 	}, query, args...)
 }
+
+// freshIndex returns the refreshed index of a repo's tips.
+func (s *Store) freshIndex(ctx context.Context, repoID int64) (*radarindex.Index, error) {
+	return s.tips.Fresh(ctx, repoID, tipSource{s})
+}
+
+// RadarSize returns how many bytes the indexes have, approximately, and the limit.
+func (s *Store) RadarSize() (bytes, limit int64) { return s.tips.Size() }

@@ -34,7 +34,7 @@ func (d *doer) Begin(ctx context.Context) error {
 	if err := d.watchClock(ctx); err != nil {
 		return fmt.Errorf("watch the clock: %w", err)
 	}
-	if d.caches.mapped.Load() {
+	if d.isMapped() {
 		return nil
 	}
 	if !d.planned {

@@ -23,7 +23,7 @@ type judgement struct {
 }
 
 // judge judges an attestation whose evidence is already among the facts of its commit.
-func (s *subject) judge(n environmentNote, e policy.Evidence, wasDeployed bool) judgement {
+func judge(s *subject, n environmentNote, e policy.Evidence, wasDeployed bool) judgement {
 	j := judgement{environment: n, evidence: e, state: s.state, wasDeployed: wasDeployed}
 	switch contract := s.d.contract; {
 	case contract.IsDeployment(e):

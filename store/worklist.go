@@ -35,3 +35,16 @@ func (w *worklist) add(commitID int64, e workEntry) {
 		cmp.Or(e.cause, before.cause), e.reached || before.reached, cmp.Or(e.runs, before.runs),
 	}
 }
+
+// addWorkEntry adds a commit to the worklist.
+func (t *tx) addWorkEntry(commitID int64, e workEntry) { t.work.add(commitID, e) }
+
+// takeWork returns the worklist, which is empty then.
+func (t *tx) takeWork() worklist {
+	work := t.work
+	t.work = worklist{}
+	return work
+}
+
+// hasWork reports whether the worklist is not empty.
+func (t *tx) hasWork() bool { return len(t.work.order) > 0 }

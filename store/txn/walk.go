@@ -267,3 +267,6 @@ func (c *sizeCounter) Scan(dest ...any) error {
 	}
 	return err
 }
+
+// MaxWalks is the maximum number of indexes that one page is read by.
+const MaxWalks = 50
