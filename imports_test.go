@@ -186,7 +186,8 @@ var mayImport = map[string][]string{
 		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/proof/receipt", "ledger/radar", "ledger/search",
 		"ledger/settings", "ledger/where", "store/internal/cursor", "store/internal/envelope", "store/internal/lookup",
 		"store/internal/sealed", "store/postgres",
-		"store/radarindex", "store/access", "store/backlog", "store/policies", "store/signers",
+		"store/radarindex", "store/access", "store/backlog", "store/facts", "store/overlaps", "store/policies", "store/signers",
+		"store/states",
 		"store/sqldb", "store/sqlite", "store/events", "store/txn", "store/webhooks",
 	},
 	"store/internal/cursor":   {},
@@ -207,7 +208,20 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/ca", "ledger/exchange", "ledger/identity", "ledger/member", "ledger/passkey",
 		"ledger/settings", "store/events", "store/internal/lookup", "store/signers", "store/sqldb", "store/txn",
 	},
-	"store/backlog":  {"ledger", "store/sqldb", "store/txn"},
+	"store/backlog": {"ledger", "store/sqldb", "store/txn"},
+	"store/facts": {
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/radar", "store/backlog",
+		"store/events", "store/internal/envelope", "store/policies", "store/radarindex", "store/signers", "store/sqldb",
+		"store/txn",
+	},
+	"store/overlaps": {
+		"ledger", "ledger/gitobject", "ledger/policy", "ledger/radar", "store/backlog", "store/events", "store/facts",
+		"store/policies", "store/radarindex", "store/sqldb", "store/txn",
+	},
+	"store/states": {
+		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/where", "store/backlog", "store/events", "store/facts",
+		"store/internal/envelope", "store/overlaps", "store/radarindex", "store/signers", "store/sqldb", "store/txn",
+	},
 	"store/policies": {"ledger", "ledger/policy", "store/txn"},
 	"store/signers": {
 		"ledger", "ledger/ca", "ledger/identity", "store/backlog", "store/events", "store/policies", "store/sqldb", "store/txn",

@@ -10,6 +10,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -32,7 +34,7 @@ func (s *Store) Artifacts(ctx context.Context, org string, q ledger.ArtifactQuer
 		if err != nil {
 			return nil, err
 		}
-		l := linker{reader: rd, orgID: orgID, environment: q.Environment, repos: make(derivers), rows: maxLinkReads,
+		l := linker{reader: rd, orgID: orgID, environment: q.Environment, repos: s.Facts.Derivers(), rows: maxLinkReads,
 			derived: maxDerivedLinks}
 		if q.Repo != "" {
 			only, err := rd.FindRepo(org, q.Repo)
@@ -64,7 +66,7 @@ type linker struct {
 	only  int64 // the repo whose commits are linked; 0 for all
 	// environment is where the artifacts are to be deployed to; empty for anywhere.
 	environment string
-	repos       derivers
+	repos       *facts.Derivers
 	// rows and derived are how many links may still be read, and how many commits derived.
 	rows, derived int
 }
@@ -72,7 +74,7 @@ type linker struct {
 // A linkRow is a link of an artifact with a commit, by one signer under one identity: the first by
 // a statement of a build that passed, or the first by another.
 type linkRow struct {
-	commit                        commitRow // those fields that say whether it is due
+	commit                        facts.CommitRow // those fields that say whether it is due
 	repoID                        int64
 	signerID, predicateID, typeID int64
 	attestationID                 int64
@@ -86,7 +88,7 @@ type linkRow struct {
 const selectLinks = `
 SELECT l.commit_id, c.repo_id, c.sha, c.state, c.policy_version, c.expires, c.tree_id, c.merged, c.basis,
   l.signer_id, l.attestation_id,
-  a.attestation_id, a.predicate_id, a.type_id, a.status, ` + ageOf + `, i.may, i.distrusted_since
+  a.attestation_id, a.predicate_id, a.type_id, a.status, ` + facts.AgeOf + `, i.may, i.distrusted_since
 FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id
   /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
   /*+ordered*/ JOIN identities i ON i.identity_id = l.identity_id
@@ -94,21 +96,21 @@ WHERE l.org_id = ? AND l.digest = ? ORDER BY l.commit_id DESC LIMIT ?`
 
 func scanLink(row txn.Scanner) (r linkRow, err error) {
 	c := &r.commit
-	return r, row.Scan(&c.id, &r.repoID, &r.link.Commit, &c.state, &c.policyVersion, &c.expires,
-		&c.treeID, &c.merged, &c.basis, &r.signerID, &r.attestationID,
+	return r, row.Scan(&c.ID, &r.repoID, &r.link.Commit, &c.State, &c.PolicyVersion, &c.Expires,
+		&c.TreeID, &c.Merged, &c.Basis, &r.signerID, &r.attestationID,
 		&r.link.Attestation, &r.predicateID, &r.typeID, &r.status, &r.link.RecordedAt, &r.may, &r.distrustedSince)
 }
 
 // artifact returns the artifact with a digest.
 func (l *linker) artifact(digest string) (ledger.Artifact, error) {
 	limit := min(maxLinkRows, l.rows)
-	rows, err := all(l.reader, scanLink, selectLinks, l.orgID, DigestKey(digest), limit+1)
+	rows, err := all(l.reader, scanLink, selectLinks, l.orgID, facts.DigestKey(digest), limit+1)
 	if err != nil {
 		return ledger.Artifact{}, err
 	}
 	unknown := ""
 	switch {
-	case !l.s.isMapped():
+	case !l.s.IsMapped():
 		unknown = "the statements that an earlier release recorded are still being read (try again later)"
 	case len(rows) > limit && limit < maxLinkRows:
 		unknown = tooManyLinks
@@ -147,7 +149,7 @@ func (l *linker) best(rows []linkRow) ([]linkRow, error) {
 			return nil, err
 		}
 		last := len(best) - 1
-		if last < 0 || best[last].commit.id != r.commit.id {
+		if last < 0 || best[last].commit.ID != r.commit.ID {
 			best = append(best, r)
 			continue
 		}
@@ -172,7 +174,7 @@ func (r *linkRow) rank() int {
 // judge completes a link, and decides whether it counts. It asks for what the signer may do
 // now, as the contract does.
 func (l *linker) judge(r *linkRow) error {
-	d, err := l.repos.of(l.reader, r.repoID)
+	d, err := l.repos.Of(l.Reader, r.repoID)
 	if err != nil {
 		return err
 	}
@@ -191,12 +193,12 @@ func (l *linker) judge(r *linkRow) error {
 	if r.may != "" {
 		may = strings.Split(r.may, "\n")
 	}
-	r.link.Repo, r.link.Identity = d.repo.Name, signer.Text
-	r.link.Reason, r.link.Warning = d.contract.LinkRefusal(r.link.Predicate, r.status, signer.DN, may)
+	r.link.Repo, r.link.Identity = d.Repo.Name, signer.Text
+	r.link.Reason, r.link.Warning = d.Contract.LinkRefusal(r.link.Predicate, r.status, signer.DN, may)
 	if r.distrustedSince != 0 && r.link.RecordedAt >= r.distrustedSince {
 		r.link.Reason = "the identity that signed it is distrusted since " + r.distrustedSince.String()
 	}
-	if d.repo.Deleted {
+	if d.Repo.Deleted {
 		r.link.Reason = "its repo was deleted"
 	}
 	if r.link.Counts = r.link.Reason == ""; !r.link.Counts {
@@ -211,18 +213,22 @@ const tooManyLinks = "this request asks for too many links (ask for fewer digest
 // setStates sets the present states and standings of the commits. If it cannot do so for all of
 // them, unknown says why.
 func (l *linker) setStates(rows []linkRow) (unknown string, err error) {
-	list := make([]*subject, len(rows))
+	list := make([]*facts.Commit, len(rows))
 	for i := range rows {
-		list[i] = &subject{commitRow: &rows[i].commit, d: l.repos[rows[i].repoID]}
-		rows[i].link.State, rows[i].link.Standing = list[i].state, list[i].state
+		d, err := l.repos.Of(l.Reader, rows[i].repoID)
+		if err != nil {
+			return "", err
+		}
+		list[i] = &facts.Commit{CommitRow: &rows[i].commit, Deriver: d}
+		rows[i].link.State, rows[i].link.Standing = list[i].State, list[i].State
 	}
-	if err := l.gatherVersions(list); err != nil {
+	if err := l.s.Facts.GatherVersions(l.Reader, list); err != nil {
 		return "", err
 	}
-	underived := make(map[*deriver][]int64)
+	underived := make(map[*facts.Deriver][]int64)
 	for _, s := range list {
-		if l.environment != "" || needsDerivation(s, l.Now) {
-			underived[s.d] = append(underived[s.d], s.id)
+		if l.environment != "" || states.NeedsDerivation(s, l.Now) {
+			underived[s.Deriver] = append(underived[s.Deriver], s.ID)
 			l.derived--
 		}
 	}
@@ -230,9 +236,9 @@ func (l *linker) setStates(rows []linkRow) (unknown string, err error) {
 		return tooManyLinks, nil
 	}
 
-	now := make(map[int64]presentState)
+	now := make(map[int64]states.PresentState)
 	for d, ids := range underived {
-		found, err := l.presentStates(d, ids)
+		found, err := l.s.States.PresentStates(l.Reader, d, ids)
 		if err != nil {
 			return "", err
 		}
@@ -242,9 +248,9 @@ func (l *linker) setStates(rows []linkRow) (unknown string, err error) {
 		maps.Copy(now, found)
 	}
 	for i := range rows {
-		if p, ok := now[rows[i].commit.id]; ok {
-			rows[i].link.State, rows[i].link.Standing = p.state, p.standing
-			rows[i].link.RolledBack = slices.DeleteFunc(p.rolledBack, func(r ledger.CommitRollback) bool {
+		if p, ok := now[rows[i].commit.ID]; ok {
+			rows[i].link.State, rows[i].link.Standing = p.State, p.Standing
+			rows[i].link.RolledBack = slices.DeleteFunc(p.RolledBack, func(r ledger.CommitRollback) bool {
 				return r.Environment != l.environment
 			})
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -29,7 +31,7 @@ const maxExplained = 100
 // limited number of the newest candidates of each kind; the counts say if there may be more.
 func (s *Store) Attention(ctx context.Context, org string, f AttentionFilter) (attention.List, error) {
 	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list attention.List, err error) {
-		l := &attentionList{reader: rd, filter: f, derivers: make(derivers)}
+		l := &attentionList{reader: rd, filter: f, derivers: s.Facts.Derivers()}
 		if l.orgID, err = rd.OrgID(org); err != nil {
 			return list, err
 		}
@@ -67,7 +69,7 @@ type attentionList struct {
 	filter   AttentionFilter
 	orgID    int64
 	repoID   int64 // 0: of all repos
-	derivers derivers
+	derivers *facts.Derivers
 
 	rows       []candidate
 	violations int // the exact number of open ones
@@ -163,7 +165,7 @@ func hasWebhooks(r troubledRepo) bool  { return r.webhooks }
 // returns whether there may be more.
 func (l *attentionList) eachRepo(
 	repos []troubledRepo, kind attention.Kind, matches func(troubledRepo) bool,
-	add func(d *deriver, limit int) (examined int, more bool, err error),
+	add func(d *facts.Deriver, limit int) (examined int, more bool, err error),
 ) error {
 	matching := slices.DeleteFunc(slices.Clone(repos), func(r troubledRepo) bool { return !matches(r) })
 	rest := maxCandidates
@@ -172,7 +174,7 @@ func (l *attentionList) eachRepo(
 			l.more[kind] = true
 			break
 		}
-		d, err := l.derivers.of(l.reader, r.id)
+		d, err := l.derivers.Of(l.Reader, r.id)
 		if err != nil {
 			return err
 		}
@@ -200,14 +202,14 @@ func (l *attentionList) add(i attention.Item, source, id int64, repoID, commitID
 }
 
 func (l *attentionList) addViolations() error {
-	const columns = selectViolation + ", r.name, v.commit_id FROM violations v "
-	query := columns + "/*+index violations_open_by_org*/" + joinViolation + `
+	const columns = states.SelectViolation + ", r.name, v.commit_id FROM violations v "
+	query := columns + "/*+index violations_open_by_org*/" + states.JoinViolation + `
 /*+ordered*/ JOIN repos r ON r.id = v.repo_id AND r.deleted_at = 0
 WHERE v.org_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT ?`
 	by, count := l.orgID, `SELECT o.open_violations - coalesce((SELECT sum(r.open_violations)
   FROM repos r /*+index repos_deleted*/ WHERE r.org_id = o.id AND r.deleted_at > 0), 0) FROM orgs o WHERE o.id = ?`
 	if l.repoID != 0 {
-		query = columns + "/*+index violations_open_by_repo*/" + joinViolation + `
+		query = columns + "/*+index violations_open_by_repo*/" + states.JoinViolation + `
 /*+ordered*/ JOIN repos r ON r.id = v.repo_id WHERE v.repo_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT ?`
 		by, count = l.repoID, "SELECT open_violations FROM repos WHERE id = ?"
 	}
@@ -221,7 +223,7 @@ WHERE v.org_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT ?`
 	err := l.EachLong(func(row txn.Scanner) error {
 		var repo string
 		var commitID int64
-		v, err := l.scanViolation(row, &repo, &commitID)
+		v, err := l.s.States.ScanViolation(l.Reader, row, &repo, &commitID)
 		v.Row.Repo = repo
 		l.add(attention.ViolationItem(v.Row), fromViolation, v.ID, 0, commitID)
 		return err
@@ -232,43 +234,43 @@ WHERE v.org_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT ?`
 	return nil
 }
 
-func (l *attentionList) addFailing(d *deriver, limit int) (examined int, more bool, err error) {
-	list, more, err := l.failing(d.repo, limit)
+func (l *attentionList) addFailing(d *facts.Deriver, limit int) (examined int, more bool, err error) {
+	list, more, err := l.failing(d.Repo, limit)
 	l.addCommits(d, list)
 	return len(list), more, err
 }
 
-func (l *attentionList) addWaiting(d *deriver, limit int) (examined int, more bool, err error) {
-	list, more, err := l.waiting(d.repo, limit)
+func (l *attentionList) addWaiting(d *facts.Deriver, limit int) (examined int, more bool, err error) {
+	list, more, err := l.waiting(d.Repo, limit)
 	l.addCommits(d, list)
 	return len(list), more, err
 }
 
-func (l *attentionList) addCommits(d *deriver, list []presentRow) {
+func (l *attentionList) addCommits(d *facts.Deriver, list []presentRow) {
 	for _, c := range list {
 		i, _ := c.Needs(l.Now)
-		l.add(i, fromCommit, c.id, d.repo.ID, c.id)
+		l.add(i, fromCommit, c.id, d.Repo.ID, c.id)
 	}
 }
 
-func (l *attentionList) addConflicts(d *deriver, limit int) (examined int, more bool, err error) {
+func (l *attentionList) addConflicts(d *facts.Deriver, limit int) (examined int, more bool, err error) {
 	list, more, err := l.conflicting(d, limit)
-	radarSettings := d.contract.Radar
+	radarSettings := d.Contract.Radar
 	for _, c := range list {
 		i := attention.ConflictItem(c.since, radarSettings.Blocks() && radar.High >= radarSettings.Block)
-		l.add(i.Onto(c.onto, c.count, c.truncated), fromCommit, c.commitID, d.repo.ID, c.commitID)
+		l.add(i.Onto(c.onto, c.count, c.truncated), fromCommit, c.commitID, d.Repo.ID, c.commitID)
 	}
 	return limit, more, err
 }
 
-func (l *attentionList) addWebhooks(d *deriver, limit int) (examined int, more bool, err error) {
+func (l *attentionList) addWebhooks(d *facts.Deriver, limit int) (examined int, more bool, err error) {
 	err = l.Each(func(row txn.Scanner) error {
 		var failures int64
 		var w ledger.Webhook
 		var id int64
 		err := row.Scan(&id, &w.ID, &w.URL, &w.Active, &w.Description, &w.CreatedAt, &w.DisabledReason, &w.DisabledAt,
 			&w.FailingSince, &failures)
-		w.Repo = d.repo.Name
+		w.Repo = d.Repo.Name
 
 		if i, ok := attention.WebhookItem(w, failures); ok {
 			l.add(i, fromWebhook, id, 0, 0)
@@ -279,15 +281,15 @@ func (l *attentionList) addWebhooks(d *deriver, limit int) (examined int, more b
 SELECT w.id, w.webhook_id, w.url, w.active, w.description, w.created_at, w.disabled_reason, w.disabled_at,
   w.failing_since, w.failures
 FROM webhooks w /*+index webhooks_troubled*/ WHERE w.repo_id = ? AND `+isTroubled+" ORDER BY w.id DESC LIMIT ?",
-		d.repo.ID, limit)
+		d.Repo.ID, limit)
 	if err != nil {
 		return 0, false, fmt.Errorf("read webhooks: %w", err)
 	}
 	return examined, examined == limit, nil
 }
 
-func (l *attentionList) addExceptions(d *deriver, limit int) (examined int, more bool, err error) {
-	w, err := ExceptionFilter{Active: true}.walk(l.reader, d.repo)
+func (l *attentionList) addExceptions(d *facts.Deriver, limit int) (examined int, more bool, err error) {
+	w, err := ExceptionFilter{Active: true}.walk(l.reader, d.Repo)
 	if err != nil {
 		return 0, false, err
 	}
@@ -307,7 +309,7 @@ func (l *attentionList) addExceptions(d *deriver, limit int) (examined int, more
 	}
 	for _, x := range p.Rows {
 		if i, ok := attention.ExceptionItem(x.Row, l.Now); ok {
-			l.add(i, fromException, x.ID, d.repo.ID, commits[x.ID])
+			l.add(i, fromException, x.ID, d.Repo.ID, commits[x.ID])
 		}
 	}
 	return rows.Examined, p.End != nil, nil
@@ -315,7 +317,7 @@ func (l *attentionList) addExceptions(d *deriver, limit int) (examined int, more
 
 // addEvidence adds the commits of a repo that are in flight or run, and whose evidence expires soon,
 // the earliest first.
-func (l *attentionList) addEvidence(d *deriver, limit int) (examined int, more bool, err error) {
+func (l *attentionList) addEvidence(d *facts.Deriver, limit int) (examined int, more bool, err error) {
 	err = l.EachLong(func(row txn.Scanner) error {
 		var id int64
 		var state, kept ledger.State
@@ -330,15 +332,16 @@ func (l *attentionList) addEvidence(d *deriver, limit int) (examined int, more b
 		isException := func(r candidate) bool { return r.commitID == id && r.Until == until }
 		i, ok := attention.EvidenceItem(min(state, kept), until, l.Now)
 		if ok && !slices.ContainsFunc(l.rows, isException) {
-			l.add(i, fromEvidence, id, d.repo.ID, id)
+			l.add(i, fromEvidence, id, d.Repo.ID, id)
 		}
 		return nil
 	}, `
 SELECT c.id, c.state, c.standing, c.expires,
-  EXISTS (SELECT 1 FROM tips t WHERE t.commit_id = c.id AND t.`+isInFlight+`) OR c.standing < 4 AND `+runs("c.id")+`
+  EXISTS (SELECT 1 FROM tips t WHERE t.commit_id = c.id AND t.`+facts.IsInFlight+`)
+  OR c.standing < 4 AND `+facts.Runs("c.id")+`
 FROM commits c /*+index commits_expiring_by_repo*/
 WHERE c.repo_id = ? AND c.expires > 0 AND c.expires > ? AND c.expires <= ? ORDER BY c.expires LIMIT ?`,
-		d.repo.ID, l.Now, l.Now.Add(attention.EvidenceSoon), limit)
+		d.Repo.ID, l.Now, l.Now.Add(attention.EvidenceSoon), limit)
 	if err != nil {
 		return 0, false, fmt.Errorf("read commits whose evidence expires: %w", err)
 	}
@@ -399,7 +402,7 @@ func (l *attentionList) explain(rows []candidate) ([]attention.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	derived := make(map[int64]*subject)
+	derived := make(map[int64]*facts.Commit)
 	byRepo := make(map[int64][]int64)
 	for _, r := range rows {
 		if r.commitID != 0 && r.Reason == "" && !slices.Contains(byRepo[r.repoID], r.commitID) {
@@ -407,16 +410,16 @@ func (l *attentionList) explain(rows []candidate) ([]attention.Item, error) {
 		}
 	}
 	for repoID, ids := range byRepo {
-		d, err := l.derivers.of(l.reader, repoID)
+		d, err := l.derivers.Of(l.Reader, repoID)
 		if err != nil {
 			return nil, err
 		}
-		subjects, err := l.readSubjects(d, ids)
+		subjects, err := l.s.States.ReadSubjects(l.Reader, d, ids)
 		if err != nil {
 			return nil, err
 		}
 		for _, s := range subjects {
-			derived[s.id] = s
+			derived[s.ID] = s
 		}
 	}
 
@@ -427,7 +430,7 @@ func (l *attentionList) explain(rows []candidate) ([]attention.Item, error) {
 			i = i.Of(commits[r.commitID])
 		}
 		if s := derived[r.commitID]; s != nil && r.Reason == "" {
-			derived := s.d.contract.Derive(s.facts, l.Now)
+			derived := s.Deriver.Contract.Derive(s.Facts, l.Now)
 			i, ok = i.Explain(derived.Standing, derived.Requirements)
 		}
 		if ok {

@@ -7,6 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -79,7 +81,7 @@ SELECT r.id,
 
 // Conditions of partial indexes.
 const (
-	isConflicting = isInFlight + " AND level = 3" // radar.High
+	isConflicting = facts.IsInFlight + " AND level = 3" // radar.High
 	isTroubled    = "w.deleted_at = 0 AND (w.active = 0 OR w.failing_since > 0)"
 )
 
@@ -132,7 +134,7 @@ func flightOf(f radarindex.Flight) attention.Flight {
 // and examines up to limit commits.
 func (rd reader) failing(r txn.Repo, limit int) (list []presentRow, full bool, err error) {
 	return rd.present(r, limit, attention.Failed, presentCommit+"FROM commits c /*+index commits_failing*/"+withTip+`
-WHERE c.repo_id = ? AND c.failing_since > 0 AND (c.state < 4 OR`+runs("c.id")+`)
+WHERE c.repo_id = ? AND c.failing_since > 0 AND (c.state < 4 OR`+facts.Runs("c.id")+`)
 ORDER BY c.id DESC LIMIT ?`, r.ID, limit)
 }
 
@@ -188,17 +190,17 @@ type conflictRow struct {
 
 // conflicting reads the newest tips of a repo that must rebase, and examines up to limit
 // tips. The contract must be the repo's.
-func (rd reader) conflicting(d *deriver, limit int) (list []conflictRow, full bool, err error) {
-	if !d.contract.Radar.Enabled {
+func (rd reader) conflicting(d *facts.Deriver, limit int) (list []conflictRow, full bool, err error) {
+	if !d.Contract.Radar.Enabled {
 		return nil, false, nil
 	}
-	oldest := d.contract.Radar.Oldest(rd.Now)
+	oldest := d.Contract.Radar.Oldest(rd.Now)
 	tips, err := all(rd, func(row txn.Scanner) (c conflictRow, err error) {
 		return c, row.Scan(&c.commitID, &c.truncated)
 	}, `
 SELECT t.commit_id, t.truncated FROM tips t /*+index tips_conflicting*/
 WHERE t.repo_id = ? AND t.`+isConflicting+` AND t.opened_at >= ? ORDER BY t.commit_id DESC LIMIT ?`,
-		d.repo.ID, oldest, limit)
+		d.Repo.ID, oldest, limit)
 	if err != nil {
 		return nil, false, fmt.Errorf("read tips: %w", err)
 	}
@@ -213,8 +215,9 @@ WHERE t.repo_id = ? AND t.`+isConflicting+` AND t.opened_at >= ? ORDER BY t.comm
 			}
 			c.since = min(c.since, since)
 			return err
-		}, "SELECT o.since, CASE e.branch WHEN '' THEN e.sha ELSE e.branch END "+withEarlier+"WHERE "+earlierThan+
-			" AND o.level = ? AND"+isOpen+"ORDER BY o.earlier", c.commitID, radar.High, oldest, oldest)
+		}, "SELECT o.since, CASE e.branch WHEN '' THEN e.sha ELSE e.branch END "+overlaps.WithEarlier+
+			"WHERE "+overlaps.EarlierThan+" AND o.level = ? AND"+overlaps.IsOpen+"ORDER BY o.earlier",
+			c.commitID, radar.High, oldest, oldest)
 		if err != nil {
 			return nil, false, fmt.Errorf("read overlaps: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -47,11 +48,11 @@ func (s *Store) Attestations(
 			return list, err
 		}
 
-		if err := rd.markDistrusted(r, p.Rows); err != nil {
+		if err := facts.MarkDistrusted(rd.Reader, r, p.Rows); err != nil {
 			return list, err
 		}
 		if f.Verification {
-			err = rd.addVerification(p.Rows)
+			err = facts.AddVerification(rd.Reader, p.Rows)
 		}
 		return p.Page(l), err
 	})
@@ -65,7 +66,7 @@ func (f AttestationFilter) run(
 		limit: f.Limit}
 
 	if f.Commit != "" {
-		commit, err := rd.findCommit(r, f.Commit)
+		commit, err := facts.FindCommit(rd.Reader, r, f.Commit)
 		if err != nil {
 			return p, err
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -118,8 +119,8 @@ func (q attestationQuery) walk(rd reader, index string) txn.Walk[ledger.Attestat
 		From:  "attestations a /*+index " + index + "*/",
 		Where: "a.repo_id = ?", Args: []any{q.repo.ID},
 		Keys: []string{"a.recorded_at", "a.id"}, Key: attestationKey, Down: !q.ascending,
-		Columns: attestationColumns, Joins: " /*+ordered*/ JOIN commits c ON c.id = a.commit_id",
-		Scan: rd.attestationScanner(q.repo),
+		Columns: facts.AttestationColumns, Joins: " /*+ordered*/ JOIN commits c ON c.id = a.commit_id",
+		Scan: rd.s.Facts.AttestationScanner(rd.Reader, q.repo),
 	}
 	return w
 }

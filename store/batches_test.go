@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/states"
 )
 
 // A write re-evaluates fewer commits if their change records are long, but at least one.
@@ -35,7 +36,7 @@ func TestLongChangesMakeBatchesSmaller(t *testing.T) {
 			if err := t.Row("SELECT id FROM repos WHERE name = 'api' ORDER BY id LIMIT 1").Scan(&repo); err != nil {
 				return err
 			}
-			ids, err := t.nextCommits(repo, after)
+			ids, err := states.NextCommits(t.kernel, repo, after)
 			if err != nil || len(ids) == 0 {
 				return err
 			}

@@ -1,97 +1,72 @@
 package store
 
-import "github.com/ledgerd/ledgerd/store/sqldb"
+import (
+	"fmt"
 
-// buffers holds the rows that a write inserts, by table. Their ids are assigned
-// before, so rows can refer to other buffered rows.
-type buffers struct {
-	commits      *sqldb.Rows // new commits
-	updated      *sqldb.Rows // changed commits in the same state
-	moved        *sqldb.Rows // changed commits in a new state
-	attestations *sqldb.Rows
-	envelopes    *sqldb.Rows
-	verdicts     *sqldb.Rows
-	latest       *sqldb.Rows
-	exceptions   *sqldb.Rows
-	treeLatest   *sqldb.Rows
-	treeVersions *sqldb.Rows
-	mergeSources *sqldb.Rows // their versions
-	artifacts    *sqldb.Rows
-	transitions  *sqldb.Rows
-	violations   *sqldb.Rows
-	deployments  *sqldb.Rows
-	environments *sqldb.Rows
+	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
+)
+
+// A deploying is what a write keeps in memory of deployments until it ends. Only the writer's goroutine uses it.
+type deploying struct {
+	deployments, environments *sqldb.Rows
+	// deployed and changed hold the rows to be written. A key that the write sets several times is written once.
+	deployed map[deploymentKey]deployed
+	changed  map[environmentKey]environmentChange
 }
 
-func newBuffers() *buffers {
-	const commits = `
-INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, expires,
-  attestations, newest, basis, failing_since, standing) VALUES `
-	return &buffers{
-		commits: sqldb.NewRows(commits, "", 13),
+// A deploymentKey is the key of the table deployments, and deployed the rest of its row.
+type (
+	deploymentKey struct{ repo, predicate, commit int64 }
+	deployed      struct {
+		attestation int64
+		required    bool
+	}
+)
 
-		// An upsert updates many rows with one statement. If the state is the same,
-		// the index on it is not written.
-		updated: sqldb.NewRows(commits, `
-ON CONFLICT (id) DO UPDATE SET policy_version = excluded.policy_version, expires = excluded.expires,
-  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis`, 13),
-		moved: sqldb.NewRows(commits, `
-ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.state_since,
-  policy_version = excluded.policy_version, expires = excluded.expires,
-  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis,
-  failing_since = excluded.failing_since, standing = excluded.standing`, 13),
+// An environmentKey is the key of the table environments, and an environmentChange the rest
+// of its row.
+type (
+	environmentKey    struct{ predicate, repo int64 }
+	environmentChange struct{ org, latest int64 }
+)
 
-		attestations: sqldb.NewRows(`
-INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id,
-  mapping_version, slot, signer_id, key_id, status, duration_ms, recorded_at, payload_digest,
-  identity_id, emails, while_promotable, event_id, aged_from, finished_at, assertion, reason) VALUES `, "", 23),
-		envelopes: sqldb.NewRows("INSERT INTO envelopes (attestation_id, body, payload, payload_at, assertion) VALUES ", "",
-			5),
-		verdicts: sqldb.NewRows("INSERT INTO verdicts (attestation_id, expression_id, verdict, error) VALUES ", `
-ON CONFLICT (attestation_id, expression_id) DO NOTHING`, 4),
-		latest: sqldb.NewRows("INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id) VALUES ", `
-ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`, 5),
-		exceptions: sqldb.NewRows(`
-INSERT INTO exceptions (attestation_id, repo_id, commit_id, requirement, reason, ends_at) VALUES `, "", 6),
-		treeLatest: sqldb.NewRows(`
-INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id, failed) VALUES `, `
-ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
-  commit_id = excluded.commit_id, failed = excluded.failed`, 8),
-		treeVersions: sqldb.NewRows("INSERT INTO trees (id, version, commits) VALUES ", `
-ON CONFLICT (id) DO UPDATE SET version = trees.version + excluded.version`, 3),
-		mergeSources: sqldb.NewRows("INSERT INTO merge_sources (commit_id, version) VALUES ", `
-ON CONFLICT (commit_id) DO UPDATE SET version = merge_sources.version + excluded.version`, 2),
-		artifacts: sqldb.NewRows(`
-INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, is_build, attestation_id) VALUES `, `
-ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build) DO NOTHING`, 7),
-
-		transitions: sqldb.NewRows(`
-INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id) VALUES `, "", 7),
-		violations: sqldb.NewRows(`
-INSERT INTO violations (id, repo_id, org_id, commit_id, predicate_id, attestation_id, state, opened_at,
-  missing) VALUES `, "", 9),
+func newDeploying(db *txn.DB) *deploying {
+	d := &deploying{
 		deployments: sqldb.NewRows(`
 INSERT INTO deployments (repo_id, predicate_id, commit_id, attestation_id, required) VALUES `, `
 ON CONFLICT (repo_id, predicate_id, commit_id) DO UPDATE SET attestation_id = excluded.attestation_id,
   required = excluded.required, ended_id = 0`, 5),
 		environments: sqldb.NewRows("INSERT INTO environments (predicate_id, repo_id, org_id, latest_id) VALUES ", `
 ON CONFLICT (predicate_id, repo_id) DO UPDATE SET latest_id = excluded.latest_id`, 4),
+		deployed: make(map[deploymentKey]deployed), changed: make(map[environmentKey]environmentChange),
 	}
+	db.Attach(txn.Part{Flush: d.flush, Discard: d.discard, AfterRollback: d.discard})
+	return d
 }
 
-// all returns the buffers in insertion order: rows only refer to rows in earlier
-// buffers.
-func (b *buffers) all() [16]*sqldb.Rows {
-	return [...]*sqldb.Rows{
-		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.verdicts, b.latest, b.exceptions,
-		b.treeLatest, b.treeVersions, b.mergeSources, b.artifacts, b.transitions,
-		b.violations, b.deployments, b.environments,
+// flush writes the changed deployments and environments.
+func (d *deploying) flush(t *txn.Tx) error {
+	for key, row := range d.deployed {
+		d.deployments.Add(key.repo, key.predicate, key.commit, row.attestation, row.required)
 	}
+	for key, row := range d.changed {
+		d.environments.Add(key.predicate, key.repo, row.org, row.latest)
+	}
+	clear(d.deployed)
+	clear(d.changed)
+	for _, rows := range [...]*sqldb.Rows{d.deployments, d.environments} {
+		if err := rows.Flush(t.Conn); err != nil {
+			return fmt.Errorf("write deployments: %w", err)
+		}
+	}
+	return nil
 }
 
-// reset drops all rows.
-func (b *buffers) reset() {
-	for _, rows := range b.all() {
-		rows.Reset()
-	}
+// discard drops what a failed write has left in memory.
+func (d *deploying) discard() {
+	clear(d.deployed)
+	clear(d.changed)
+	d.deployments.Reset()
+	d.environments.Reset()
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,39 +10,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
-	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/signers"
 )
-
-func TestAddPaths(t *testing.T) {
-	record := func(paths string) (changes []radar.Change) {
-		for path := range strings.FieldsSeq(paths) {
-			changes = append(changes, radar.Change{Path: path, Status: "M"})
-		}
-		return changes
-	}
-	renamed := []radar.Change{{Path: "b", OldPath: "a", Status: "R"}}
-	for name, test := range map[string]struct {
-		claimed     []string
-		before, now []radar.Change
-		want        []string
-	}{
-		"the first record":         {nil, nil, record("a"), nil},
-		"the same again":           {nil, record("a b"), record("b a"), nil},
-		"more":                     {nil, record("a"), record("b a"), nil},
-		"fewer":                    {nil, record("a b"), record("b"), []string{"a", "b"}},
-		"others":                   {nil, record("a"), record("b"), []string{"a", "b"}},
-		"an old path":              {nil, renamed, record("b"), []string{"b", "a"}},
-		"fewer than ever claimed":  {[]string{"a", "b", "c"}, record("a b"), record("a b"), []string{"a", "b", "c"}},
-		"all that were ever named": {[]string{"a", "b"}, record("a"), record("b a"), nil},
-		"nothing, then something":  {nil, []radar.Change{}, record("a"), nil},
-		"something, then nothing":  {nil, record("a"), []radar.Change{}, []string{"a"}},
-	} {
-		if got := addPaths(test.claimed, test.before, test.now); !slices.Equal(got, test.want) {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
-	}
-}
 
 // A commit of the release before keeps its one target, and its contract's meaning: the
 // default branch does not count in addition. So its state stays the same.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -19,7 +20,7 @@ WITH RECURSIVE chain (id, n) AS (
   UNION ALL
   SELECT a.previous, chain.n + 1 FROM chain JOIN attestations a ON a.id = chain.id
   WHERE a.previous > 0 AND chain.n < ?3)
-SELECT ` + attestationColumns + `
+SELECT ` + facts.AttestationColumns + `
 FROM commits c /*+ordered*/ JOIN chain ON 1 = 1 /*+ordered*/ JOIN attestations a ON a.id = chain.id
 WHERE c.id = ?2 AND a.commit_id = ?2 AND a.id <> ?1`
 
@@ -41,7 +42,7 @@ func (q attestationQuery) isShort() bool {
 // attestations is not in the order of the list, so it reads all that match and sorts them.
 func (q attestationQuery) readCommit(rd reader) (p txn.Section[ledger.AttestationRecord], err error) {
 	query, args := q.sqlOfCommit()
-	rows, err := all(rd, rd.attestationScanner(q.repo), query, args...)
+	rows, err := all(rd, rd.s.Facts.AttestationScanner(rd.Reader, q.repo), query, args...)
 	if err != nil {
 		return p, fmt.Errorf("list attestations: %w", err)
 	}
@@ -85,11 +86,11 @@ func (q attestationQuery) sqlOfCommit() (string, []any) {
 	}
 
 	if q.attested <= int64(q.limit) {
-		return "SELECT " + attestationColumns + `
+		return "SELECT " + facts.AttestationColumns + `
 FROM commits c /*+ordered*/ JOIN ` + table + ` ON a.commit_id = c.id
 WHERE ` + where, args
 	}
-	return selectAttestation + "WHERE a.id IN (SELECT a.id FROM " + table + " WHERE " + where + order + ")",
+	return facts.SelectAttestation + "WHERE a.id IN (SELECT a.id FROM " + table + " WHERE " + where + order + ")",
 		append(args, q.limit+1)
 }
 

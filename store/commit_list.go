@@ -9,7 +9,10 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -22,7 +25,7 @@ func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Co
 // evaluated as if the commit was meant for that branch alone, and TargetState is set. If
 // target is empty, it is the same as Commit.
 func (s *Store) CommitFor(ctx context.Context, org, repo, prefix, target string) (v ledger.Commit, err error) {
-	err = s.fresh(ctx, org, func(isLast bool) error {
+	err = s.Fresh(ctx, org, func(isLast bool) error {
 		v, err = s.commitFor(ctx, org, repo, prefix, target, !isLast)
 		return err
 	})
@@ -38,12 +41,12 @@ func (s *Store) commitFor(
 		if err != nil {
 			return v, err
 		}
-		c, err := rd.findCommit(r, prefix)
+		c, err := facts.FindCommit(rd.Reader, r, prefix)
 		if err != nil {
 			return v, err
 		}
 		rd.announceRecord(r, c)
-		if c.Row.Changes, c.Row.Paths, err = rd.findClaimedChanges(c.ID); err != nil {
+		if c.Row.Changes, c.Row.Paths, err = facts.FindClaimedChanges(rd.Reader, c.ID); err != nil {
 			return v, err
 		}
 		err = rd.completeCommit(r, &c, target)
@@ -60,15 +63,15 @@ const (
 // completeCommit adds to a listed commit the rest of its record, except the changes. If
 // target is not empty, it answers for that branch.
 func (rd reader) completeCommit(r txn.Repo, c *txn.Keyed[ledger.Commit], target string) error {
-	details, err := rd.findLineage(c.ID)
+	details, err := facts.FindLineage(rd.Reader, c.ID)
 	if err != nil {
 		return err
 	}
 	v := &c.Row
-	v.Parents, v.Ancestors, v.Contained = details.parents, details.ancestors, details.contained
+	v.Parents, v.Ancestors, v.Contained = details.Parents, details.Ancestors, details.Contained
 	v.Org, v.Repo, v.Target = r.Org, r.Name, cmp.Or(v.Target, r.DefaultBranch)
 
-	d, err := rd.deriver(r)
+	d, err := rd.s.Facts.Deriver(rd.Reader, r)
 	if err != nil {
 		return err
 	}
@@ -83,28 +86,28 @@ func (rd reader) completeCommit(r txn.Repo, c *txn.Keyed[ledger.Commit], target 
 	if err != nil {
 		return err
 	}
-	if err := rd.markDistrusted(r, attestations.Rows); err != nil {
+	if err := facts.MarkDistrusted(rd.Reader, r, attestations.Rows); err != nil {
 		return err
 	}
 	v.Attestations = attestations.Data()
-	d.contract.NoteDistrusted(v.Requirements, v.Attestations)
+	d.Contract.NoteDistrusted(v.Requirements, v.Attestations)
 
-	tip, isTip, err := rd.findTip(c.ID)
+	tip, isTip, err := facts.FindTip(rd.Reader, c.ID)
 	if err != nil {
 		return err
 	}
 	switch {
 	case v.Overlaps != nil: // just set from a scan
 	case isTip:
-		err = rd.lister(d).addOverlaps(&v.CommitSummary, c.ID)
+		err = overlaps.Lister(rd.Reader, d).AddOverlaps(&v.CommitSummary, c.ID)
 	default:
-		v.Overlaps = noOverlaps()
+		v.Overlaps = overlaps.NoOverlaps()
 	}
 	if err != nil {
 		return err
 	}
 
-	v.InFlight, v.Withdrawn = tip.InFlightAt(d.contract.Radar, rd.Now), tip.Flight == radarindex.Withdrawn
+	v.InFlight, v.Withdrawn = tip.InFlightAt(d.Contract.Radar, rd.Now), tip.Flight == radarindex.Withdrawn
 	transitions, err := rd.newestTransitions(c.ID, math.MaxInt64, maxTransitions)
 	v.Transitions = transitions.Data()
 	slices.Reverse(v.Transitions)
@@ -119,63 +122,63 @@ func newestOf(r txn.Repo, c txn.Keyed[ledger.Commit]) attestationQuery {
 // announceRecord announces the queries for the rest of a commit record that are always run. Those
 // for evidence are announced only if it is little, because other reads must not wait for it.
 func (rd reader) announceRecord(r txn.Repo, c txn.Keyed[ledger.Commit]) {
-	rd.Ahead(selectClaimedChanges, c.ID)
-	rd.Ahead(selectLineage, c.ID)
-	rd.Ahead(selectCommitByID, c.ID)
+	rd.Ahead(facts.SelectClaimedChanges, c.ID)
+	rd.Ahead(facts.SelectLineage, c.ID)
+	rd.Ahead(facts.SelectCommitByID, c.ID)
 	if c.Row.Attested <= txn.MaxExamined {
-		rd.AheadIn(selectLatest, 1, []any{c.ID})
+		rd.AheadIn(facts.SelectLatest, 1, []any{c.ID})
 		query, args := newestOf(r, c).sqlOfCommit()
 		rd.Ahead(query, args...)
 	}
-	rd.Ahead(selectCorrections, c.ID, ledger.MaxCorrections)
-	rd.Ahead(selectTip, c.ID)
+	rd.Ahead(facts.SelectCorrections, c.ID, ledger.MaxCorrections)
+	rd.Ahead(facts.SelectTip, c.ID)
 	rd.Ahead(selectTransitions, c.ID, int64(math.MaxInt64), maxTransitions+1)
 }
 
 // addVerdict adds to a commit what the policy says of it, and what it rests on. If target
 // is not empty, it answers for that branch.
-func (rd reader) addVerdict(d *deriver, c *txn.Keyed[ledger.Commit], target string) error {
-	row, err := rd.findCommitRow(c.ID)
+func (rd reader) addVerdict(d *facts.Deriver, c *txn.Keyed[ledger.Commit], target string) error {
+	row, err := facts.FindCommitRow(rd.Reader, c.ID)
 	if err != nil {
 		return err
 	}
-	s, err := rd.gatherOne(d, row)
+	s, err := rd.s.Facts.GatherOne(rd.Reader, d, row)
 	if err != nil {
 		return err
 	}
 
-	isDue := s.isOutdated() || s.hasExpired(rd.Now)
+	isDue := s.IsOutdated() || s.HasExpired(rd.Now)
 	if isDue && rd.fresh {
-		return &outdated{c.ID}
+		return &states.Outdated{Commit: c.ID}
 	}
 
 	v := &c.Row
-	if v.Writers, err = row.claims.decodeWriters(); err != nil {
+	if v.Writers, err = row.Claims.DecodeWriters(); err != nil {
 		return err
 	}
-	v.Targets, v.SigningKeys = row.claimedTargets(), row.claims.keys()
-	v.Proven, v.Tree = row.isProven(), row.tree
-	if v.Corrections, err = rd.newestCorrections(c.ID); err != nil {
+	v.Targets, v.SigningKeys = row.ClaimedTargets(), row.Claims.Keys()
+	v.Proven, v.Tree = row.IsProven(), row.Tree
+	if v.Corrections, err = facts.NewestCorrections(rd.Reader, c.ID); err != nil {
 		return err
 	}
-	if row.merged&isMerge != 0 {
-		if err := rd.addMerges(c.ID, v); err != nil {
+	if row.Merged&facts.IsMerge != 0 {
+		if err := rd.s.Facts.AddMerges(rd.Reader, c.ID, v); err != nil {
 			return err
 		}
 	}
 
 	if target != "" {
-		s.facts.Targets, s.facts.Target = []string{target}, target
+		s.Facts.Targets, s.Facts.Target = []string{target}, target
 	}
-	derived := d.contract.Derive(s.facts, rd.Now)
+	derived := d.Contract.Derive(s.Facts, rd.Now)
 	switch {
 	case target != "":
 		v.TargetState = &derived.State
-	case isDue && !s.isUnevaluated():
+	case isDue && !s.IsUnevaluated():
 		v.State = derived.State
 	}
 	v.Standing, v.RolledBack = derived.Standing, derived.RolledBack
-	v.Requirements, v.PolicyVersion = derived.Requirements, d.repo.PolicyVersion
+	v.Requirements, v.PolicyVersion = derived.Requirements, d.Repo.PolicyVersion
 	return nil
 }
 
@@ -205,7 +208,7 @@ func (s *Store) Transitions(
 		if err != nil {
 			return list, err
 		}
-		c, err := rd.findCommit(r, prefix)
+		c, err := facts.FindCommit(rd.Reader, r, prefix)
 		if err != nil {
 			return list, err
 		}
@@ -243,16 +246,16 @@ func (s *Store) Commits(
 	ctx context.Context, org, repo string, f CommitFilter,
 ) (ledger.Page[ledger.CommitSummary], error) {
 	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.CommitSummary], err error) {
-		d, err := rd.deriverOf(org, repo)
+		d, err := rd.s.Facts.DeriverOf(rd.Reader, org, repo)
 		if err != nil {
 			return list, err
 		}
-		l := rd.Listing("commits", d.repo.ID)
+		l := rd.Listing("commits", d.Repo.ID)
 		before, err := l.After(f.Query, math.MaxInt64)
 		if err != nil {
 			return list, err
 		}
-		isPart, err := rd.isPartOfAuthors(d.repo, f.Author)
+		isPart, err := rd.isPartOfAuthors(d.Repo, f.Author)
 		if err != nil {
 			return list, err
 		}
@@ -263,7 +266,7 @@ func (s *Store) Commits(
 
 		for i := range p.Rows {
 			v := &p.Rows[i].Row
-			v.Org, v.Repo, v.Target = d.repo.Org, d.repo.Name, cmp.Or(v.Target, d.repo.DefaultBranch)
+			v.Org, v.Repo, v.Target = d.Repo.Org, d.Repo.Name, cmp.Or(v.Target, d.Repo.DefaultBranch)
 		}
 		if f.Standing {
 			if err := rd.addStanding(d, &p); err != nil {
@@ -293,7 +296,7 @@ SELECT NOT EXISTS (SELECT 1 FROM commits /*+index commits_by_author_name*/
 
 // walks returns the walks by which the list is read. isPart reports whether the author is
 // only a part of a name or an address.
-func (f CommitFilter) walks(d *deriver, now ledger.Time, isPart bool) []txn.Walk[ledger.CommitSummary] {
+func (f CommitFilter) walks(d *facts.Deriver, now ledger.Time, isPart bool) []txn.Walk[ledger.CommitSummary] {
 	walks := f.indexed(d, now, isPart)
 	if f.Text == "" {
 		return walks
@@ -311,7 +314,7 @@ func (f CommitFilter) walks(d *deriver, now ledger.Time, isPart bool) []txn.Walk
 }
 
 // indexed returns the walks for all of the filter but Text.
-func (f CommitFilter) indexed(d *deriver, now ledger.Time, isPart bool) []txn.Walk[ledger.CommitSummary] {
+func (f CommitFilter) indexed(d *facts.Deriver, now ledger.Time, isPart bool) []txn.Walk[ledger.CommitSummary] {
 	where, args := "", []any(nil)
 	if f.State != nil {
 		where, args = where+" AND c.state = ?", append(args, *f.State)
@@ -327,9 +330,9 @@ func (f CommitFilter) indexed(d *deriver, now ledger.Time, isPart bool) []txn.Wa
 
 	switch {
 	case f.InFlight:
-		w := commitWalk(d, "tips t /*+index tips_in_flight*/", "t.repo_id = ? AND t."+isInFlight)
+		w := commitWalk(d, "tips t /*+index tips_in_flight*/", "t.repo_id = ? AND t."+facts.IsInFlight)
 		w.Joins, w.Keys = " /*+ordered*/ JOIN commits c ON c.id = t.commit_id", []string{"t.commit_id"}
-		w.Filter, w.FilterArgs = " AND t.opened_at >= ?"+where, append([]any{d.contract.Radar.Oldest(now)}, args...)
+		w.Filter, w.FilterArgs = " AND t.opened_at >= ?"+where, append([]any{d.Contract.Radar.Oldest(now)}, args...)
 		if f.Author != "" {
 			w.Filter, w.FilterArgs = w.Filter+" AND ("+byAuthor+")", append(w.FilterArgs, author, author)
 		}
@@ -366,9 +369,9 @@ func (f CommitFilter) indexed(d *deriver, now ledger.Time, isPart bool) []txn.Wa
 
 // commitWalk returns a walk of a repo's commits by an index, the newest first, without a
 // filter. args are the parameters of where after the repo.
-func commitWalk(d *deriver, from, where string, args ...any) txn.Walk[ledger.CommitSummary] {
+func commitWalk(d *facts.Deriver, from, where string, args ...any) txn.Walk[ledger.CommitSummary] {
 	return txn.Walk[ledger.CommitSummary]{
-		From: from, Where: where, Args: append([]any{d.repo.ID}, args...),
+		From: from, Where: where, Args: append([]any{d.Repo.ID}, args...),
 		Keys: []string{"c.id"}, Key: txn.IDOf[ledger.CommitSummary], Down: true,
 		Columns: summaryColumns, Scan: scanSummary,
 	}
@@ -398,23 +401,23 @@ func scanSummaryAnd(row txn.Scanner, more ...any) (txn.Keyed[ledger.CommitSummar
 
 // addStanding adds to the commits of a page their missing requirements and their overlaps.
 // It ends the page early if that examines many rows. A page has at least one commit.
-func (rd reader) addStanding(d *deriver, p *txn.Section[ledger.CommitSummary]) error {
+func (rd reader) addStanding(d *facts.Deriver, p *txn.Section[ledger.CommitSummary]) error {
 	ids := make([]int64, len(p.Rows))
 	for i := range p.Rows {
 		ids[i] = p.Rows[i].ID
 	}
-	subjects, err := rd.readSubjects(d, ids)
+	subjects, err := rd.s.States.ReadSubjects(rd.Reader, d, ids)
 	if err != nil {
 		return err
 	}
 
-	l := rd.lister(d)
+	l := overlaps.Lister(rd.Reader, d)
 	for i, s := range subjects {
 		v := &p.Rows[i].Row
-		derived := d.contract.Derive(s.facts, rd.Now)
+		derived := d.Contract.Derive(s.Facts, rd.Now)
 		reached := v.State
-		if s.keepsStanding() && ledger.Lapsed(v.State, derived.Standing) {
-			running, err := rd.isRunning(s.id)
+		if s.KeepsStanding() && ledger.Lapsed(v.State, derived.Standing) {
+			running, err := facts.IsRunning(rd.Reader, s.ID)
 			if err != nil {
 				return err
 			}
@@ -423,10 +426,10 @@ func (rd reader) addStanding(d *deriver, p *txn.Section[ledger.CommitSummary]) e
 			}
 		}
 		v.Missing = policy.Missing(reached, derived.Requirements)
-		if err := l.addOverlaps(v, s.id); err != nil {
+		if err := l.AddOverlaps(v, s.ID); err != nil {
 			return err
 		}
-		if l.examined >= txn.MaxExamined && i+1 < len(p.Rows) {
+		if l.Examined >= txn.MaxExamined && i+1 < len(p.Rows) {
 			p.Rows = p.Rows[:i+1]
 			p.End = txn.IDOf(p.Rows[i])
 			return nil

@@ -11,6 +11,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -216,18 +218,21 @@ func wantAttestations(s *Store, t *testing.T, want wantFunc) {
 }
 
 func wantPairs(s *Store, t *testing.T, want wantFunc) {
-	d, err := read(t.Context(), s, txn.ByOrg(""), func(rd reader) (*deriver, error) { return rd.deriverOf("acme", "api") })
+	d, err := read(t.Context(), s, txn.ByOrg(""), func(rd reader) (*facts.Deriver, error) {
+		return rd.s.Facts.DeriverOf(rd.Reader, "acme", "api")
+	})
 	must.OK(t, err)
+
 	want("overlaps", "SELECT later FROM overlaps WHERE level = 3 ORDER BY later DESC",
 		func(q txn.Query) (ids []string, next string, err error) {
 			cursors := listingOf(s, "overlaps", 1)
 			position, err := cursors.Position(q, 3)
 			must.OK(t, err)
 			_, err = read(t.Context(), s, txn.ByOrg(""), func(rd reader) (struct{}, error) {
-				l := rd.lister(d)
-				pairs, end, err := l.pairs(RadarFilter{Query: q, Level: radar.High}, position)
+				l := overlaps.Lister(rd.Reader, d)
+				pairs, end, err := l.Pairs(overlaps.RadarFilter{Query: q, Level: radar.High}, position)
 				for _, p := range pairs {
-					ids = append(ids, fmt.Sprint(p.later))
+					ids = append(ids, fmt.Sprint(p.Later))
 				}
 				if end != nil {
 					next = cursors.Cursor(end...)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -30,7 +32,7 @@ func (s *Store) Correct(
 		return v, nil, err
 	}
 	v, err = read(ctx, s, txn.ForWrite(org), func(rd reader) (ledger.Commit, error) {
-		c, err := scanCommit(rd.Row(selectCommit+"WHERE id = ?", result.radar.commit))
+		c, err := facts.ScanCommit(rd.Row(facts.SelectCommit+"WHERE id = ?", result.radar.Commit))
 		if err != nil {
 			return c.Row, fmt.Errorf("read commit: %w", err)
 		}
@@ -43,45 +45,45 @@ func (s *Store) Correct(
 func (t *tx) correct(
 	org, repo, prefix string, change ledger.CommitCorrection, by string,
 ) (done registered, list []ledger.Correction, err error) {
-	d, err := t.writableDeriver(org, repo)
+	d, err := t.s.Facts.WritableDeriver(t.Reader, org, repo)
 	if err != nil {
 		return done, nil, err
 	}
-	done.repo = d.repo
-	found, err := t.findCommit(d.repo, prefix)
+	done.repo = d.Repo
+	found, err := facts.FindCommit(t.Reader, d.Repo, prefix)
 	if err != nil {
 		return done, nil, err
 	}
-	c, err := t.findCommitRow(found.ID)
+	c, err := facts.FindCommitRow(t.Reader, found.ID)
 	if err != nil {
 		return done, nil, err
 	}
 
-	s, err := t.gatherOne(d, c)
+	s, err := t.s.Facts.GatherOne(t.Reader, d, c)
 	if err != nil {
 		return done, nil, err
 	}
-	if err := t.settleDue(s, ledger.Cause{}); err != nil {
+	if err := t.s.States.SettleDue(t.kernel, s, ledger.Cause{}); err != nil {
 		return done, nil, err
 	}
 	if err := t.kernel.Flush(); err != nil {
 		return done, nil, err
 	}
 
-	done.radar.commit = c.id
+	done.radar.Commit = c.ID
 	if list, err = t.replaceClaims(c, change); err != nil || len(list) == 0 {
 		return done, nil, err
 	}
 	for i := range list {
 		list[i].At, list[i].By = t.Now, by
-		if err := t.addCorrection(c, list[i]); err != nil {
+		if err := facts.AddCorrection(t.kernel, c, list[i]); err != nil {
 			return done, nil, err
 		}
 	}
-	if err := t.logKnown(d.repo, c.id, list); err != nil {
+	if err := t.s.Facts.LogKnown(t.kernel, d.Repo, c.ID, list); err != nil {
 		return done, nil, err
 	}
-	if err := t.auditCorrection(d.repo, c.sha, list); err != nil {
+	if err := t.auditCorrection(d.Repo, c.SHA, list); err != nil {
 		return done, nil, err
 	}
 	done.radar, err = t.registerTip(d, c, false, ledger.Registration{}, nil)
@@ -102,8 +104,8 @@ func (t *tx) auditCorrection(r txn.Repo, sha string, list []ledger.Correction) e
 
 // replaceClaims replaces the targets and the changes of a commit, and returns what has
 // changed.
-func (t *tx) replaceClaims(c *commitRow, change ledger.CommitCorrection) (list []ledger.Correction, err error) {
-	if before := c.claimedTargets(); change.Targets != nil && !slices.Equal(before, *change.Targets) {
+func (t *tx) replaceClaims(c *facts.CommitRow, change ledger.CommitCorrection) (list []ledger.Correction, err error) {
+	if before := c.ClaimedTargets(); change.Targets != nil && !slices.Equal(before, *change.Targets) {
 		if err := t.replaceTargets(c, *change.Targets); err != nil {
 			return nil, err
 		}
@@ -115,29 +117,29 @@ func (t *tx) replaceClaims(c *commitRow, change ledger.CommitCorrection) (list [
 		return list, nil
 	}
 
-	details, err := t.findDetails(c.id)
+	details, err := facts.FindDetails(t.Reader, c.ID)
 	if err != nil {
 		return nil, err
 	}
 	before, after := details, details
-	after.changes, after.paths = *change.Changes, nil
-	if before.paths == nil && (before.changes == nil) == (after.changes == nil) &&
-		sameChanges(before.changes, after.changes) {
+	after.Changes, after.Paths = *change.Changes, nil
+	if before.Paths == nil && (before.Changes == nil) == (after.Changes == nil) &&
+		overlaps.SameChanges(before.Changes, after.Changes) {
 		return list, nil
 	}
-	list = append(list, ledger.Correction{Field: "changes", Before: before.summary(), After: after.summary()})
-	return list, t.saveDetails(c.id, after)
+	list = append(list, ledger.Correction{Field: "changes", Before: before.Summary(), After: after.Summary()})
+	return list, t.s.Facts.SaveDetails(t.kernel, c.ID, after)
 }
 
-func (t *tx) replaceTargets(c *commitRow, targets []string) error {
-	c.target, c.claims.targets = "", ""
+func (t *tx) replaceTargets(c *facts.CommitRow, targets []string) error {
+	c.Target, c.Claims.Targets = "", ""
 	if len(targets) > 0 {
-		c.target = targets[len(targets)-1]
+		c.Target = targets[len(targets)-1]
 	}
 	if len(targets) > 1 {
-		c.claims.targets = strings.Join(targets, "\n")
+		c.Claims.Targets = strings.Join(targets, "\n")
 	}
-	_, err := t.Exec("UPDATE commits SET target = ?, targets = ? WHERE id = ?", c.target, c.claims.targets, c.id)
+	_, err := t.Exec("UPDATE commits SET target = ?, targets = ? WHERE id = ?", c.Target, c.Claims.Targets, c.ID)
 	if err != nil {
 		return fmt.Errorf("update commit: %w", err)
 	}

@@ -7,27 +7,29 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
+	"github.com/ledgerd/ledgerd/store/states"
 )
 
 // recordDeployment notes what an attestation that was just recorded says of an environment.
 // The judgement decides whether a deployment counts. A pass for a predicate that no DEPLOYED
 // requirement names counts too, and any other outcome of it is a rollback.
-func (t *tx) recordDeployment(s *subject, r *recording, j judgement) error {
-	if j.environment.name == "" {
+func (t *tx) recordDeployment(s *facts.Commit, r *recording, j states.Judgement) error {
+	if j.Environment.Name == "" {
 		return nil
 	}
 
-	switch s.d.contract.Effect(s.facts, j.evidence, j.environment.required, j.note != nil) {
+	switch s.Deriver.Contract.Effect(s.Facts, j.Evidence, j.Environment.Required, j.Note != nil) {
 	case policy.Attempted:
-		t.changeEnvironment(s, j.environment.predicateID)
+		t.changeEnvironment(s, j.Environment.PredicateID)
 	case policy.Deployed:
 		return t.deploy(s, r, j)
 	case policy.TakenBack:
 		return t.rollBack(s, r, j)
 	case policy.Refused:
-		if j.environment.isRollback {
-			r.rec.Notice = "it has no effect: by the policy, " + r.identity + " does not deploy to " + j.environment.name
+		if j.Environment.IsRollback {
+			r.rec.Notice = "it has no effect: by the policy, " + r.identity + " does not deploy to " + j.Environment.Name
 		}
 	case policy.NoEffect:
 	}
@@ -35,31 +37,28 @@ func (t *tx) recordDeployment(s *subject, r *recording, j judgement) error {
 }
 
 // deploy notes that a commit was deployed, unless what runs was deployed after it.
-func (t *tx) deploy(s *subject, r *recording, j judgement) error {
-	before, err := t.whatRuns(s.repoID, j.environment.predicateID)
+func (t *tx) deploy(s *facts.Commit, r *recording, j states.Judgement) error {
+	before, err := t.whatRuns(s.RepoID, j.Environment.PredicateID)
 	if err != nil {
 		return err
 	}
-	if finished := r.attestation.FinishedAt; before.id != s.id && policy.IsReplaced(finished, before.finishedAt) {
+	if finished := r.attestation.FinishedAt; before.id != s.ID && policy.IsReplaced(finished, before.finishedAt) {
 		r.rec.Notice = fmt.Sprintf("it does not change what runs in %s: %s was deployed there later, at %s, and this "+
-			"deployment finished at %s", j.environment.name, before.sha, before.finishedAt, finished)
-		t.watchAgain(r.cause(), s.id)
+			"deployment finished at %s", j.Environment.Name, before.sha, before.finishedAt, finished)
+		t.s.Facts.WatchAgain(t.kernel, r.cause(), s.ID)
 		return t.deployEarlier(s, j)
 	}
 
-	if t.deployed == nil {
-		t.deployed = make(map[deploymentKey]deployed)
+	t.s.deploying.deployed[deploymentKey{s.RepoID, j.Environment.PredicateID, s.ID}] = deployed{
+		attestation: s.Newest, required: j.Environment.Required,
 	}
-	t.deployed[deploymentKey{s.repoID, j.environment.predicateID, s.id}] = deployed{
-		attestation: s.newest, required: j.environment.required,
+	if before.id != s.ID {
+		t.s.Facts.WatchAgain(t.kernel, r.cause(), before.id)
 	}
-	if before.id != s.id {
-		t.watchAgain(r.cause(), before.id)
+	if s.IsHistory() {
+		t.s.Facts.WatchAgain(t.kernel, r.cause(), s.ID)
 	}
-	if s.isHistory() {
-		t.watchAgain(r.cause(), s.id)
-	}
-	t.changeEnvironment(s, j.environment.predicateID)
+	t.changeEnvironment(s, j.Environment.PredicateID)
 	return nil
 }
 
@@ -79,7 +78,7 @@ func (t *tx) whatRuns(repoID, predicateID int64) (c runningCommit, err error) {
 SELECT c.id, c.sha, a.finished_at
 FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
 /*+ordered*/ JOIN commits c ON c.id = d.commit_id
-WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 AND `+isTrusted+`
+WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 AND `+facts.IsTrusted+`
 ORDER BY d.attestation_id DESC LIMIT 1`, repoID, predicateID).Scan(&c.id, &c.sha, &c.finishedAt)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return c, fmt.Errorf("find what runs: %w", err)
@@ -92,11 +91,11 @@ ORDER BY d.attestation_id DESC LIMIT 1`, repoID, predicateID).Scan(&c.id, &c.sha
 const endedEarlier = -1
 
 // deployEarlier notes a deployment that another one has replaced before it was recorded.
-func (t *tx) deployEarlier(s *subject, j judgement) error {
+func (t *tx) deployEarlier(s *facts.Commit, j states.Judgement) error {
 	_, err := t.Exec(`
 INSERT INTO deployments (repo_id, predicate_id, commit_id, attestation_id, required, ended_id) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (repo_id, predicate_id, commit_id) DO NOTHING`,
-		s.repoID, j.environment.predicateID, s.id, s.newest, j.environment.required, endedEarlier)
+		s.RepoID, j.Environment.PredicateID, s.ID, s.Newest, j.Environment.Required, endedEarlier)
 	if err != nil {
 		return fmt.Errorf("note an earlier deployment: %w", err)
 	}
@@ -104,33 +103,30 @@ ON CONFLICT (repo_id, predicate_id, commit_id) DO NOTHING`,
 }
 
 // changeEnvironment notes that the attestation recorded last is about an environment.
-func (t *tx) changeEnvironment(s *subject, predicateID int64) {
-	if t.environments == nil {
-		t.environments = make(map[environmentKey]environmentChange)
-	}
-	t.environments[environmentKey{predicateID, s.repoID}] = environmentChange{s.d.repo.OrgID, s.newest}
+func (t *tx) changeEnvironment(s *facts.Commit, predicateID int64) {
+	t.s.deploying.changed[environmentKey{predicateID, s.RepoID}] = environmentChange{s.Deriver.Repo.OrgID, s.Newest}
 }
 
 // rollBack ends the deployment of a commit, if it has one, and has the commit run that a
 // rollback names.
-func (t *tx) rollBack(s *subject, r *recording, j judgement) error {
-	before, err := t.whatRuns(s.repoID, j.environment.predicateID)
+func (t *tx) rollBack(s *facts.Commit, r *recording, j states.Judgement) error {
+	before, err := t.whatRuns(s.RepoID, j.Environment.PredicateID)
 	if err != nil {
 		return err
 	}
 	n, err := t.Exec(`
 UPDATE deployments SET ended_id = ? WHERE repo_id = ? AND predicate_id = ? AND commit_id = ? AND ended_id = 0`,
-		s.newest, s.repoID, j.environment.predicateID, s.id)
+		s.Newest, s.RepoID, j.Environment.PredicateID, s.ID)
 	if err != nil {
 		return fmt.Errorf("roll back deployment: %w", err)
 	}
 
 	if n > 0 {
-		t.changeEnvironment(s, j.environment.predicateID)
-		if !j.environment.isRollback {
+		t.changeEnvironment(s, j.Environment.PredicateID)
+		if !j.Environment.IsRollback {
 			r.rec.Notice = fmt.Sprintf("it is a rollback: the commit no longer runs in %s (if only an attempt to deploy has "+
 				"failed, deploy with ledgerd deploy, or sign the statement with \"rollout\": %q)",
-				j.environment.name, ledger.RolloutFailed)
+				j.Environment.Name, ledger.RolloutFailed)
 		}
 	}
 	if rollback := r.attestation.Rollback; rollback != nil && rollback.To.SHA != "" {
@@ -139,29 +135,29 @@ UPDATE deployments SET ended_id = ? WHERE repo_id = ? AND predicate_id = ? AND c
 		}
 	}
 
-	after, err := t.whatRuns(s.repoID, j.environment.predicateID)
+	after, err := t.whatRuns(s.RepoID, j.Environment.PredicateID)
 	if err == nil && after != before {
-		t.watchAgain(r.cause(), before.id, after.id)
+		t.s.Facts.WatchAgain(t.kernel, r.cause(), before.id, after.id)
 	}
 	return err
 }
 
 // resume has a commit run that was deployed before.
-func (t *tx) resume(s *subject, j judgement, sha string) error {
+func (t *tx) resume(s *facts.Commit, j states.Judgement, sha string) error {
 	_, err := t.Exec(`
 UPDATE deployments SET attestation_id = ?, ended_id = 0
 WHERE repo_id = ? AND predicate_id = ? AND commit_id = (SELECT id FROM commits WHERE repo_id = ? AND sha = ?)`,
-		s.newest, s.repoID, j.environment.predicateID, s.repoID, sha)
+		s.Newest, s.RepoID, j.Environment.PredicateID, s.RepoID, sha)
 	if err != nil {
 		return fmt.Errorf("resume deployment: %w", err)
 	}
-	t.changeEnvironment(s, j.environment.predicateID)
+	t.changeEnvironment(s, j.Environment.PredicateID)
 	return nil
 }
 
 // checkRollback refuses a rollback to a commit that cannot run in its place: its deployment did
 // not count, or was rolled back.
-func (t *tx) checkRollback(d *deriver, r *recording) error {
+func (t *tx) checkRollback(d *facts.Deriver, r *recording) error {
 	rollback := r.attestation.Rollback
 	if rollback == nil || rollback.To.SHA == "" {
 		return nil
@@ -170,7 +166,7 @@ func (t *tx) checkRollback(d *deriver, r *recording) error {
 		return err
 	}
 	predicate := ledger.EnvironmentPredicate(rollback.Environment)
-	predicateID, err := t.s.Signers.RowOf(t.Reader, signers.PredicateOf(d.repo.OrgID, predicate))
+	predicateID, err := t.s.Signers.RowOf(t.Reader, signers.PredicateOf(d.Repo.OrgID, predicate))
 	if err != nil {
 		return err
 	}
@@ -179,8 +175,8 @@ func (t *tx) checkRollback(d *deriver, r *recording) error {
 	err = t.Row(`
 SELECT d.ended_id > 0
 FROM commits c JOIN deployments d ON d.commit_id = c.id JOIN attestations a ON a.id = d.attestation_id
-WHERE c.repo_id = ? AND c.sha = ? AND d.repo_id = ? AND d.predicate_id = ? AND `+isTrusted,
-		d.repo.ID, rollback.To.SHA, d.repo.ID, predicateID).Scan(&isUndone)
+WHERE c.repo_id = ? AND c.sha = ? AND d.repo_id = ? AND d.predicate_id = ? AND `+facts.IsTrusted,
+		d.Repo.ID, rollback.To.SHA, d.Repo.ID, predicateID).Scan(&isUndone)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		r.err = ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.to.sha", "no deployment of %s to %s has counted "+
@@ -197,7 +193,7 @@ WHERE c.repo_id = ? AND c.sha = ? AND d.repo_id = ? AND d.predicate_id = ? AND `
 // replacedDeployment returns the attestation that has changed an environment since a statement
 // about it was recorded, if repeating the statement would have another effect now. It is empty
 // if not.
-func (t *tx) replacedDeployment(s *subject, rec *ledger.AttestationRecord) (by string, err error) {
+func (t *tx) replacedDeployment(s *facts.Commit, rec *ledger.AttestationRecord) (by string, err error) {
 	e := policy.Evidence{Predicate: rec.Predicate, PredicateType: rec.PredicateType}
 	name, isRollback := ledger.RollbackOf(e.Predicate, e.PredicateType)
 	if !isRollback {
@@ -209,7 +205,8 @@ func (t *tx) replacedDeployment(s *subject, rec *ledger.AttestationRecord) (by s
 	if err := t.kernel.Flush(); err != nil {
 		return "", err
 	}
-	predicateID, err := t.s.Signers.RowOf(t.Reader, signers.PredicateOf(s.d.repo.OrgID, ledger.EnvironmentPredicate(name)))
+	predicateID, err := t.s.Signers.RowOf(t.Reader, signers.PredicateOf(s.Deriver.Repo.OrgID,
+		ledger.EnvironmentPredicate(name)))
 	if err != nil {
 		return "", err
 	}
@@ -221,7 +218,7 @@ func (t *tx) replacedDeployment(s *subject, rec *ledger.AttestationRecord) (by s
 	err = t.Row(`
 SELECT d.attestation_id, d.ended_id, a.attestation_id
 FROM deployments d /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
-WHERE d.repo_id = ? AND d.predicate_id = ? AND d.commit_id = ?`, s.repoID, predicateID, s.id).
+WHERE d.repo_id = ? AND d.predicate_id = ? AND d.commit_id = ?`, s.RepoID, predicateID, s.ID).
 		Scan(&own.id, &own.endedID, &own.public)
 	switch {
 	case errors.Is(err, sql.ErrNoRows) || err == nil && own.endedID == endedEarlier:
@@ -242,7 +239,7 @@ WHERE d.repo_id = ? AND d.predicate_id = ? AND d.commit_id = ?`, s.repoID, predi
 SELECT a.attestation_id FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a
 ON a.id = d.attestation_id
 WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attestation_id DESC LIMIT 1`,
-			s.repoID, predicateID).Scan(&by)
+			s.RepoID, predicateID).Scan(&by)
 	}
 	if err != nil {
 		return "", fmt.Errorf("find what has replaced the deployment: %w", err)

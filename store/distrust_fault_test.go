@@ -13,6 +13,8 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/states"
 )
 
 // A theft is an upgrade on which an identity is distrusted.
@@ -48,15 +50,15 @@ func newTheft(t *testing.T, n int) *theft {
 }
 
 // distrusting returns the job that replaces distrusted evidence, and its next window; nil if none is left.
-func (p *process) distrusting() (*backlog.Job, distrustedWindow) {
+func (p *process) distrusting() (*backlog.Job, states.DistrustedWindow) {
 	p.t.Helper()
 	j, err := p.jobs.Next(p.t.Context(), 1, backlog.Distrust)
 	must.OK(p.t, err)
 	if j == nil {
-		return nil, distrustedWindow{}
+		return nil, states.DistrustedWindow{}
 	}
-	w := distrustedWindow{position: j.Position}
-	must.OK(p.t, p.nextDistrusted(p.t.Context(), j, &w))
+	w := states.DistrustedWindow{Position: j.Position}
+	must.OK(p.t, p.NextDistrusted(p.t.Context(), j, &w))
 	return j, w
 }
 
@@ -67,16 +69,16 @@ func (p *process) repairOne() (more bool) {
 	if j == nil {
 		return false
 	}
-	for _, commit := range w.commits {
-		list, err := p.findRepairs(p.t.Context(), commit)
+	for _, commit := range w.Commits {
+		list, err := p.FindRepairs(p.t.Context(), commit)
 		must.OK(p.t, err)
 		if len(list) > 0 {
-			part := distrustedWindow{distrusts: w.distrusts, position: j.Position}
-			must.OK(p.t, p.applyRepairs(p.t.Context(), j, j.Position, part, list))
+			part := states.DistrustedWindow{Distrusts: w.Distrusts, Position: j.Position}
+			must.OK(p.t, p.ApplyRepairs(p.t.Context(), j, j.Position, part, list))
 			return true
 		}
 	}
-	must.OK(p.t, p.applyRepairs(p.t.Context(), j, j.Position, w, nil))
+	must.OK(p.t, p.ApplyRepairs(p.t.Context(), j, j.Position, w, nil))
 	return true
 }
 
@@ -86,7 +88,8 @@ func (u *upgrade) wantLatest(t *testing.T) {
 	db := readRaw(t, u.path)
 	defer db.Close()
 	for _, c := range []struct{ query, want string }{
-		{"SELECT count(*) FROM latest l JOIN attestations a ON a.id = l.attestation_id WHERE NOT (" + isTrusted + ")", "0"},
+		{"SELECT count(*) FROM latest l JOIN attestations a ON a.id = l.attestation_id WHERE NOT (" + facts.IsTrusted + ")",
+			"0"},
 		{"SELECT max(distrusting) FROM orgs", "0"},
 		{"SELECT count(*) FROM backlog", "0"},
 	} {
@@ -130,15 +133,15 @@ func TestFaultDistrustMeanwhile(t *testing.T) {
 	u := newTheft(t, 3)
 	p := u.open(t)
 	j, w := p.distrusting()
-	list, err := p.findRepairs(t.Context(), 2)
+	list, err := p.FindRepairs(t.Context(), 2)
 	must.OK(t, err)
-	if len(list) != 1 || list[0].by == 0 {
+	if len(list) != 1 || list[0].By == 0 {
 		t.Fatalf("found %+v, want what the thief has replaced", list)
 	}
 
 	must.OK(t, p.DistrustIdentity(t.Context(), "acme", u.thief, u.since-1))
-	must.OK(t, p.applyRepairs(t.Context(), j, j.Position, w, list))
-	if again, err := p.findRepairs(t.Context(), 2); len(again) != 1 || err != nil {
+	must.OK(t, p.ApplyRepairs(t.Context(), j, j.Position, w, list))
+	if again, err := p.FindRepairs(t.Context(), 2); len(again) != 1 || err != nil {
 		t.Errorf("what was found before was written: %d rows are left, %v", len(again), err)
 	}
 	must.OK(t, p.Settle(t.Context()))
@@ -166,12 +169,12 @@ func TestDistrustIsBounded(t *testing.T) {
 			windows := 0
 			for j, w := p.distrusting(); j != nil; j, w = p.distrusting() {
 				windows++
-				if len(w.commits) > repairWindow {
-					t.Fatalf("a window has %d commits, want at most %d", len(w.commits), repairWindow)
+				if len(w.Commits) > states.RepairWindow {
+					t.Fatalf("a window has %d commits, want at most %d", len(w.Commits), states.RepairWindow)
 				}
-				must.OK(t, p.replaceDistrusted(t.Context(), j))
+				must.OK(t, p.ReplaceDistrusted(t.Context(), j))
 			}
-			if least := many / repairWindow; windows < least {
+			if least := many / states.RepairWindow; windows < least {
 				t.Errorf("%d windows, want at least %d", windows, least)
 			}
 			must.OK(t, p.Settle(t.Context()))
@@ -179,17 +182,6 @@ func TestDistrustIsBounded(t *testing.T) {
 			must.OK(t, p.Close())
 			u.wantLatest(t)
 		})
-	}
-
-	list := make([]repair, 3*repairBatch)
-	if n := firstRepairs(list); n != repairBatch {
-		t.Errorf("a write puts %d rows right, want %d", n, repairBatch)
-	}
-	for i := range list {
-		list[i].treeCommits = maxTreeCommits
-	}
-	if n := firstRepairs(list); n != 1 {
-		t.Errorf("a write puts %d rows of a large tree right, want 1", n)
 	}
 }
 
@@ -231,14 +223,4 @@ WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHER
 INSERT INTO %s (%s) SELECT %s FROM %s a, numbers %s`,
 		table, strings.Join(columns, ", "), strings.Join(copied, ", "), table, where), u.thief, n)
 	must.OK(t, err)
-}
-
-// What states no outcome does not take the place of an outcome, whatever was first.
-func TestRetracedIsLater(t *testing.T) {
-	none, scan, pass, fail := retraced{}, retraced{2, ledger.Recorded}, retraced{1, ledger.Pass}, retraced{3, ledger.Fail}
-	for _, pair := range [][2]retraced{{none, scan}, {none, pass}, {scan, pass}, {scan, fail}, {pass, fail}} {
-		if !pair[1].isLater(pair[0]) || pair[0].id != 0 && pair[0].isLater(pair[1]) {
-			t.Errorf("%+v is not later than %+v", pair[1], pair[0])
-		}
-	}
 }

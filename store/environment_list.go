@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -261,17 +263,17 @@ func (l *environmentList) setStates(r txn.Repo, runs []running, list []txn.Keyed
 		return nil
 	}
 
-	d, err := l.deriver(r)
+	d, err := l.s.Facts.Deriver(l.Reader, r)
 	if err != nil {
 		return err
 	}
-	now, err := l.presentStates(d, ids)
+	now, err := l.s.States.PresentStates(l.Reader, d, ids)
 	if err != nil {
 		return err
 	}
 	for i, run := range runs {
 		if p, ok := now[run.commitID]; ok {
-			list[i].Row.Deployment.State, list[i].Row.Deployment.Standing = p.state, p.standing
+			list[i].Row.Deployment.State, list[i].Row.Deployment.Standing = p.State, p.Standing
 		}
 	}
 	return nil
@@ -311,7 +313,7 @@ func (l *environmentList) deployment(e environmentRow, v *ledger.Environment) (r
 		return txn.ErrFull
 	}, `
 SELECT d.commit_id, d.attestation_id, d.required, a.attestation_id, a.signer_id, a.recorded_at,
-  c.sha, c.state, c.branch, substr(c.message, 1, `+subjectBytes+`), c.target, c.tree_id,`+isTrusted+`
+  c.sha, c.state, c.branch, substr(c.message, 1, `+subjectBytes+`), c.target, c.tree_id,`+facts.IsTrusted+`
 FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
 /*+ordered*/ JOIN commits c ON c.id = d.commit_id
 WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attestation_id DESC LIMIT ?`,
@@ -349,9 +351,12 @@ WHERE repo_id = ? AND predicate_id = ? AND closed_at = 0 LIMIT ?) counted`,
 	if err != nil || v.OpenViolations == 0 {
 		return err
 	}
-	scan := func(row txn.Scanner) (txn.Keyed[ledger.Violation], error) { return l.scanViolation(row) }
+
+	scan := func(row txn.Scanner) (txn.Keyed[ledger.Violation], error) {
+		return l.s.States.ScanViolation(l.Reader, row)
+	}
 	newest, err := all(l.reader, scan,
-		selectViolation+" FROM violations v /*+index violations_open*/"+joinViolation+`
+		states.SelectViolation+" FROM violations v /*+index violations_open*/"+states.JoinViolation+`
 WHERE v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT 1`, e.repoID, e.predicateID)
 	if err != nil {
 		return fmt.Errorf("read violation: %w", err)

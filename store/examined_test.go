@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -301,7 +302,7 @@ INSERT INTO overlaps (later, earlier, level, told, since, path, reason)
 	}))
 
 	for n, want := range map[int]int{1: each, tips / 2: 2 * each, tips: each} {
-		for _, f := range []RadarFilter{{Commit: fmt.Sprintf("%040x", n)}, {Branch: fmt.Sprint("b", n)}} {
+		for _, f := range []overlaps.RadarFilter{{Commit: fmt.Sprintf("%040x", n)}, {Branch: fmt.Sprint("b", n)}} {
 			pages, found := 1, 0
 			for f.Limit = 500; ; pages++ {
 				p, end := pairsOf(t, s, f)
@@ -318,15 +319,15 @@ INSERT INTO overlaps (later, earlier, level, told, since, path, reason)
 }
 
 // pairsOf reads a page of open pairs, without comparing their commits again.
-func pairsOf(t *testing.T, s *Store, f RadarFilter) (list []openPair, next string) {
+func pairsOf(t *testing.T, s *Store, f overlaps.RadarFilter) (list []overlaps.OpenPair, next string) {
 	t.Helper()
 	cursors := listingOf(s, "overlaps", 1)
 	position, err := cursors.Position(f.Query, 3)
 	must.OK(t, err)
 	_, err = read(t.Context(), s, txn.ByOrg("acme"), func(rd reader) (struct{}, error) {
-		d, err := rd.deriverOf("acme", "api")
+		d, err := rd.s.Facts.DeriverOf(rd.Reader, "acme", "api")
 		must.OK(t, err)
-		pairs, end, err := rd.lister(d).pairs(f, position)
+		pairs, end, err := overlaps.Lister(rd.Reader, d).Pairs(f, position)
 		if list = pairs; end != nil {
 			next = cursors.Cursor(end...)
 		}

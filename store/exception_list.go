@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -27,16 +28,16 @@ func (s *Store) Exceptions(
 		keys = 2 // the end, and the row id
 	}
 	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.ExceptionRecord], err error) {
-		d, err := rd.deriverOf(org, repo)
+		d, err := rd.s.Facts.DeriverOf(rd.Reader, org, repo)
 		if err != nil {
 			return list, err
 		}
-		l := rd.Listing("exceptions", d.repo.ID)
+		l := rd.Listing("exceptions", d.Repo.ID)
 		position, err := l.Position(f.Query, keys)
 		if err != nil {
 			return list, err
 		}
-		w, err := f.walk(rd, d.repo)
+		w, err := f.walk(rd, d.Repo)
 		if err != nil {
 			return list, err
 		}
@@ -81,7 +82,7 @@ func (f ExceptionFilter) walk(rd reader, r txn.Repo) (w txn.Walk[exceptionRow], 
 
 	var commit int64
 	if f.Commit != "" {
-		c, err := rd.findCommit(r, f.Commit)
+		c, err := facts.FindCommit(rd.Reader, r, f.Commit)
 		if err != nil {
 			return w, err
 		}
@@ -103,7 +104,7 @@ func (f ExceptionFilter) walk(rd reader, r txn.Repo) (w txn.Walk[exceptionRow], 
 }
 
 const exceptionColumns = `x.attestation_id, x.commit_id, c.sha, a.attestation_id, x.requirement, x.reason, x.ends_at,
-  a.signer_id, ` + ageOf + `, NOT (` + isTrusted + ")"
+  a.signer_id, ` + facts.AgeOf + `, NOT (` + facts.IsTrusted + ")"
 
 func (rd reader) exceptionScanner(r txn.Repo) func(txn.Scanner) (txn.Keyed[exceptionRow], error) {
 	return func(row txn.Scanner) (x txn.Keyed[exceptionRow], err error) {
@@ -123,7 +124,7 @@ func (rd reader) exceptionScanner(r txn.Repo) func(txn.Scanner) (txn.Keyed[excep
 // judge sets which exceptions of a page count, and why the others do not. With onlyActive,
 // it omits the others. The page ends earlier if their commits have too many exceptions.
 func (rd reader) judge(
-	d *deriver, w txn.Walk[exceptionRow], rows txn.Section[exceptionRow], onlyActive bool,
+	d *facts.Deriver, w txn.Walk[exceptionRow], rows txn.Section[exceptionRow], onlyActive bool,
 ) (p txn.Section[ledger.ExceptionRecord], err error) {
 	p.End = rows.End
 	reasons := make(map[int64]map[string]string)
@@ -148,7 +149,7 @@ func (rd reader) judge(
 		case x.Row.isDistrusted:
 			reason = "its signer's identity is distrusted since before it was recorded"
 		case !newest:
-			reason = fmt.Sprintf("only the newest %d exceptions of a commit count", maxExceptions)
+			reason = fmt.Sprintf("only the newest %d exceptions of a commit count", facts.MaxExceptions)
 		}
 		rec.Active, rec.Inactive = reason == "", reason
 		if rec.Active || !onlyActive {
@@ -160,13 +161,13 @@ func (rd reader) judge(
 
 // whyInactive returns why each of the newest exceptions of a commit does not count, by its
 // attestation.
-func (rd reader) whyInactive(d *deriver, commitID int64) (map[string]string, error) {
-	list, err := rd.exceptionsOf(commitID)
+func (rd reader) whyInactive(d *facts.Deriver, commitID int64) (map[string]string, error) {
+	list, err := rd.s.Facts.ExceptionsOf(rd.Reader, commitID)
 	if err != nil {
 		return nil, err
 	}
 	reasons := make(map[string]string, len(list))
-	for i, reason := range d.contract.WhyInactive(list, rd.Now) {
+	for i, reason := range d.Contract.WhyInactive(list, rd.Now) {
 		reasons[list[i].Attestation] = reason
 	}
 	return reasons, nil

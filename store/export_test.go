@@ -9,7 +9,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -55,17 +57,18 @@ func (s *Store) LoseVerdicts(ctx context.Context) error { return s.Run(ctx, "DEL
 // Run runs a script in the writer. Nothing is cached afterwards.
 func (s *Store) Run(ctx context.Context, script string) error {
 	return s.write(ctx, "", func(t *tx) error {
-		t.caches.evictRows()
+		s.Signers.Evict()
+		s.Facts.Evict()
 		return t.Run(script)
 	})
 }
 
 // EvaluatedBatch is the number of verdicts that a step stores.
-const EvaluatedBatch = evaluatedBatch
+const EvaluatedBatch = states.EvaluatedBatch
 
 // EvaluateNext evaluates expressions for a job that settles the first repo, and counts all verdicts.
 func (s *Store) EvaluateNext(ctx context.Context) (more bool, verdicts int, err error) {
-	if more, err = s.evaluateNext(ctx, backlog.Job{Repo: 1, Task: backlog.Settle, Org: 1}); err != nil {
+	if more, err = s.States.EvaluateNext(ctx, backlog.Job{Repo: 1, Task: backlog.Settle, Org: 1}); err != nil {
 		return false, 0, err
 	}
 	_, err = read(ctx, s, txn.ForWrite(""), func(rd reader) (struct{}, error) {
@@ -82,7 +85,7 @@ func (s *Store) SettleBatch(ctx context.Context, org, repo string) (stuck bool, 
 		if err != nil {
 			return false, err
 		}
-		_, stuck, err = t.settleNext(&backlog.Job{Repo: r.ID, Task: backlog.Settle, Org: r.OrgID})
+		_, stuck, err = t.s.States.SettleSome(t.kernel, &backlog.Job{Repo: r.ID, Task: backlog.Settle, Org: r.OrgID})
 		return stuck, err
 	})
 }
@@ -133,19 +136,19 @@ func (s *Store) RemapInherited(ctx context.Context, org, repo, sha string) error
 		if err != nil {
 			return err
 		}
-		c, err := t.findCommit(r, sha)
+		c, err := facts.FindCommit(t.Reader, r, sha)
 		if err != nil {
 			return err
 		}
 
-		keys, err := all(t.reader, func(row txn.Scanner) (key latestKey, err error) {
-			return key, row.Scan(&key.commit, &key.predicate, &key.slot, &key.signer)
+		keys, err := all(t.reader, func(row txn.Scanner) (key facts.LatestKey, err error) {
+			return key, row.Scan(&key.Commit, &key.Predicate, &key.Slot, &key.Signer)
 		}, "SELECT commit_id, predicate_id, slot, signer_id FROM latest WHERE commit_id = ?", c.ID)
 		if err != nil {
 			return err
 		}
 		for _, key := range keys {
-			if err := t.remapInherited(ledger.Cause{Type: ledger.CauseUpgrade}, key, key); err != nil {
+			if err := t.s.Facts.RemapInherited(t.kernel, ledger.Cause{Type: ledger.CauseUpgrade}, key, key); err != nil {
 				return err
 			}
 		}

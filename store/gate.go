@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -21,7 +22,7 @@ func (s *Store) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error) 
 		if err := x.gather(); err != nil {
 			return ledger.Gate{}, err
 		}
-		derived := x.d.contract.Derive(x.facts, x.Now)
+		derived := x.Deriver.Contract.Derive(x.Facts, x.Now)
 		c := ledger.Commit{Standing: derived.Standing, Requirements: derived.Requirements, RolledBack: derived.RolledBack}
 		c.State = derived.State
 		return c.Gate(*q.State, q.Environment), nil
@@ -43,35 +44,35 @@ func (rd reader) storedGate(q DecisionQuery) (g ledger.Gate, err error) {
 		return g, nil
 	}
 	var r txn.Repo
-	s := &subject{commitRow: new(commitRow)}
+	s := &facts.Commit{CommitRow: new(facts.CommitRow)}
 	err = rd.Row(selectGate, q.Org, q.Repo, q.Commit).Scan(&r.ID, &r.PolicyVersion, &r.PolicyDigest, &r.Distrusts,
-		&s.id, &s.state, &s.standing, &s.policyVersion, &s.expires, &s.treeID, &s.merged, &s.basis)
+		&s.ID, &s.State, &s.Standing, &s.PolicyVersion, &s.Expires, &s.TreeID, &s.Merged, &s.Basis)
 	if errors.Is(err, sql.ErrNoRows) { // such as of a prefix
 		return g, nil
 	}
 	if err != nil {
 		return g, fmt.Errorf("read commit: %w", err)
 	}
-	if s.d, err = rd.deriver(r); err != nil {
+	if s.Deriver, err = rd.s.Facts.Deriver(rd.Reader, r); err != nil {
 		return g, err
 	}
 
-	c := ledger.Commit{Standing: s.state}
-	c.State = s.state
+	c := ledger.Commit{Standing: s.State}
+	c.State = s.State
 	switch {
-	case s.isHistory():
+	case s.IsHistory():
 		return g, nil
-	case s.keepsStanding() && s.d.contract.Radar.Blocks(): // its overlaps may have changed
+	case s.KeepsStanding() && s.Deriver.Contract.Radar.Blocks(): // its overlaps may have changed
 		return g, nil
-	case s.keepsStanding():
-		c.Standing = s.standing
+	case s.KeepsStanding():
+		c.Standing = s.Standing
 	}
 
-	if err := rd.gatherVersions([]*subject{s}); err != nil || s.isDue(rd.Now) {
+	if err := rd.s.Facts.GatherVersions(rd.Reader, []*facts.Commit{s}); err != nil || s.IsDue(rd.Now) {
 		return g, err
 	}
 	if q.Environment != "" {
-		if isChanged, err := rd.changes(s.id, q.Environment); err != nil || isChanged {
+		if isChanged, err := rd.changes(s.ID, q.Environment); err != nil || isChanged {
 			return g, err
 		}
 	}

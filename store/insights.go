@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/insights"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -205,7 +206,7 @@ func (m *sampler) outcomeTrack(place, repoID, predicateID int64, isRollback bool
 	}
 	return attestationTrack(m.reader, "attestations_by_predicate", "a.repo_id = ? AND a.predicate_id = ?",
 		[]any{repoID, predicateID}, m.from,
-		"a.id, a.commit_id, a.status, a.recorded_at, "+ageOf+", "+isTrusted, scan,
+		"a.id, a.commit_id, a.status, a.recorded_at, "+facts.AgeOf+", "+facts.IsTrusted, scan,
 		func(o outcome) ledger.Time { return o.recorded })
 }
 

@@ -127,7 +127,7 @@ func TestFactsOfCommitsAreLogged(t *testing.T) {
 func TestKnownCommitsAreLogged(t *testing.T) {
 	ctx := t.Context()
 	s, path := newLogStore(t)
-	const many = 2*logCommitsBatch + 3
+	const many = 403 // one write logs 200
 	must.OK(t, registerMany(t, s, many))
 	unregistered := fmt.Sprintf("%040x", many+1)
 	if _, _, err := s.Register(ctx, "acme", "api", unregistered, ledger.Registration{}); err != nil {

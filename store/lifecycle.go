@@ -181,15 +181,16 @@ func (s *Store) DeleteRepo(ctx context.Context, org, repo string) error {
 		if err := t.stopWebhooks("repo_id = ?", r.ID, "the repo was deleted"); err != nil {
 			return err
 		}
-		d, err := t.deriverByID(r.ID)
+		d, err := t.s.Facts.DeriverByID(t.Reader, r.ID)
 		if err != nil {
 			return err
 		}
-		err = t.endTips(d, radarindex.Withdrawn, "t.repo_id = ? AND t.flight < ?", r.ID, radarindex.Superseded)
+		err = t.s.Radar.EndTips(t.kernel, d, radarindex.Withdrawn, "t.repo_id = ? AND t.flight < ?", r.ID,
+			radarindex.Superseded)
 		if err != nil {
 			return err
 		}
-		return t.drain(d)
+		return t.s.States.Drain(t.kernel, d)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/policy/lint"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -59,7 +60,7 @@ func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contra
 			return f, fmt.Errorf("find artifacts of %s: %w", org, err)
 		}
 		f.AnySigned = len(f.Signed["*"]) > 0
-		if err := rd.lintAuthors(&f, deriver{repo: r, contract: &c}); err != nil {
+		if err := rd.lintAuthors(&f, facts.Deriver{Repo: r, Contract: &c}); err != nil {
 			return f, fmt.Errorf("read the authors of commits: %w", err)
 		}
 		return f, nil
@@ -67,33 +68,34 @@ func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contra
 }
 
 // lintAuthors reads who wrote the newest commits of a repo.
-func (rd reader) lintAuthors(f *lint.Facts, d deriver) error {
-	commits, err := all(rd, scanCommitRow, selectCommitRow+"WHERE repo_id = ? ORDER BY id DESC LIMIT ?", d.repo.ID,
+func (rd reader) lintAuthors(f *lint.Facts, d facts.Deriver) error {
+	commits, err := all(rd, facts.ScanCommitRow, facts.SelectCommitRow+"WHERE repo_id = ? ORDER BY id DESC LIMIT ?",
+		d.Repo.ID,
 		lintCommits)
 	if err != nil {
 		return err
 	}
 
 	f.NewestCommits, f.AllProven = len(commits), len(commits) == lintCommits
-	list := make([]*subject, len(commits))
+	list := make([]*facts.Commit, len(commits))
 	for i, c := range commits {
-		known, err := c.known()
+		known, err := c.Known()
 		if err != nil {
 			return err
 		}
-		f.AllProven = f.AllProven && c.isProven()
-		list[i] = &subject{commitRow: c, d: &d, facts: policy.Facts{
-			Authors: known.Authors(), SigningKeys: known.SigningKeys, Proven: c.isProven()}}
+		f.AllProven = f.AllProven && c.IsProven()
+		list[i] = &facts.Commit{CommitRow: c, Deriver: &d, Facts: policy.Facts{
+			Authors: known.Authors(), SigningKeys: known.SigningKeys, Proven: c.IsProven()}}
 	}
 
-	if !d.contract.ExcludesAuthor() {
+	if !d.Contract.ExcludesAuthor() {
 		return nil
 	}
-	if err := rd.gatherAuthors(list); err != nil {
+	if err := facts.GatherAuthors(rd.Reader, list); err != nil {
 		return err
 	}
 	for _, s := range list {
-		if s.facts.HasUnknownAuthor() {
+		if s.Facts.HasUnknownAuthor() {
 			f.UnknownAuthors++
 		}
 	}

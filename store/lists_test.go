@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/ledger/search"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -317,7 +318,7 @@ func searches(t testing.TB, s *Store, a ledger.AttestationRecord) []List {
 func listsOfStates(s *Store) []List {
 	return []List{
 		{"overlaps", func(ctx context.Context, f *Filter) (string, error) {
-			return next(s.Overlaps(ctx, "acme", "api", RadarFilter{
+			return next(s.Overlaps(ctx, "acme", "api", overlaps.RadarFilter{
 				Query:  f.Query,
 				Level:  pick(f, radar.NoLevel, radar.Low, radar.Medium, radar.High),
 				Commit: pick(f, "", commit1, commit500),

@@ -121,15 +121,10 @@ func TestNewEpochAmongOtherWrites(t *testing.T) {
 				err = errors.Join(err, appended)
 			}
 			err = errors.Join(err, t.kernel.Flush()) // as between two writes
-			t.batch.add(&t.gathered, t.Now)
-			t.gathered = gathered{}
-
 			if _, begin := t.s.Journal.StartEpoch(t.kernel, l, 2, epochEvent); begin != nil {
 				return begin
 			}
 			err = errors.Join(err, t.kernel.Flush())
-			t.batch.add(&t.gathered, t.Now)
-			t.gathered = gathered{}
 			for range test.last {
 				_, appended := t.s.Journal.AppendPolicy(t.kernel, r, 1, policy.Default(), "admin")
 				err = errors.Join(err, appended)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -22,28 +23,28 @@ func TestGatherClaims(t *testing.T) {
 
 	list, err := read(t.Context(), w.Store, txn.ByOrg("acme"), func(rd reader) (map[string][]ledger.State, error) {
 		ids := make(map[int64]string)
-		var commits []*subject
+		var commits []*facts.Commit
 		for i := range 3 {
-			found, err := rd.findCommit(txn.Repo{ID: 1}, numbered(i))
+			found, err := facts.FindCommit(rd.Reader, txn.Repo{ID: 1}, numbered(i))
 			if err != nil {
 				return nil, err
 			}
-			c, err := rd.findCommitRow(found.ID)
+			c, err := facts.FindCommitRow(rd.Reader, found.ID)
 			if err != nil {
 				return nil, err
 			}
-			ids[c.id], commits = numbered(i)[39:], append(commits, &subject{commitRow: c})
+			ids[c.ID], commits = numbered(i)[39:], append(commits, &facts.Commit{CommitRow: c})
 		}
-		found, err := rd.gatherClaims(commits)
+		found, err := rd.s.Facts.GatherClaims(rd.Reader, commits)
 		states := make(map[string][]ledger.State)
 		for id, sources := range found {
 			for _, s := range sources {
-				source, err := rd.findCommitRow(s.commit)
+				source, err := facts.FindCommitRow(rd.Reader, s.Commit)
 				if err != nil {
 					return nil, err
 				}
-				for _, claim := range s.claims {
-					key := ids[id] + " " + source.sha[39:] + " " + claim.Signer.CN
+				for _, claim := range s.Claims {
+					key := ids[id] + " " + source.SHA[39:] + " " + claim.Signer.CN
 					states[key] = append(states[key], claim.ParentState)
 				}
 			}

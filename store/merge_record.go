@@ -8,11 +8,12 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/store/facts"
 )
 
 // checkMerge sets what a claim of a merge is recorded with, if r is one. It reports false if
 // the claim cannot be recorded now. s is nil if the commit is new.
-func (t *tx) checkMerge(v *view, d *deriver, s *subject, r *recording) (ok bool, err error) {
+func (t *tx) checkMerge(v *view, d *facts.Deriver, s *facts.Commit, r *recording) (ok bool, err error) {
 	m := r.attestation.Merge
 	if m == nil {
 		return true, nil
@@ -44,24 +45,24 @@ func (t *tx) checkMerge(v *view, d *deriver, s *subject, r *recording) (ok bool,
 // replacedClaims returns the claims that a new one replaces. If the commit has the maximum of
 // claims, one by somebody whose claims may carry evidence replaces the oldest by somebody whose
 // claims do not, so that nobody else can use up the claims of a commit. Otherwise it is refused.
-func (t *tx) replacedClaims(d *deriver, s *subject, r *recording) (replaced []int64, refused, err error) {
-	claims, err := t.claimsOf([]any{s.id})
+func (t *tx) replacedClaims(d *facts.Deriver, s *facts.Commit, r *recording) (replaced []int64, refused, err error) {
+	claims, err := t.s.Facts.ClaimsOf(t.Reader, []any{s.ID})
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, c := range claims {
-		if c.Source == r.attestation.Merge.Source.SHA && slices.Contains(r.people, c.person) {
-			replaced = append(replaced, c.row)
+		if c.Source == r.attestation.Merge.Source.SHA && slices.Contains(r.people, c.Person) {
+			replaced = append(replaced, c.Row)
 		}
 	}
 	if len(claims)-len(replaced) < ledger.MaxMergeClaims {
 		return replaced, nil, nil
 	}
 
-	if d.contract.MayCarry(r.attestation.Signer.DN) {
-		idle := slices.IndexFunc(claims, func(c claimRow) bool { return !d.contract.MayCarry(c.signer.DN) })
+	if d.Contract.MayCarry(r.attestation.Signer.DN) {
+		idle := slices.IndexFunc(claims, func(c facts.ClaimRow) bool { return !d.Contract.MayCarry(c.Signer.DN) })
 		if idle >= 0 {
-			return append(replaced, claims[idle].row), nil, nil
+			return append(replaced, claims[idle].Row), nil, nil
 		}
 	}
 	return nil, ledger.Errorf(ledger.CodeTooManyMerges,
@@ -73,20 +74,20 @@ var errUnprovenMerge = errors.New("the commit's object was unknown (register it,
 
 // whyUnproven returns why a claim does not agree with the objects that the ledger has seen.
 // It is empty if it does.
-func (t *tx) whyUnproven(s *subject, m *attestation.Merge) (string, error) {
-	if !s.isProven() {
+func (t *tx) whyUnproven(s *facts.Commit, m *attestation.Merge) (string, error) {
+	if !s.IsProven() {
 		return errUnprovenMerge.Error(), nil
 	}
-	lineage, err := t.findLineage(s.id)
+	lineage, err := facts.FindLineage(t.Reader, s.ID)
 	if err != nil {
 		return "", err
 	}
 
-	parents := lineage.parents
+	parents := lineage.Parents
 	switch {
-	case s.tree != m.Tree:
+	case s.Tree != m.Tree:
 		return fmt.Sprintf("the claim is about the tree %s, but the commit has %s",
-			ledger.Short(m.Tree), ledger.Short(s.tree)), nil
+			ledger.Short(m.Tree), ledger.Short(s.Tree)), nil
 	case len(parents) == 0 || parents[0] != m.Parent.SHA:
 		return fmt.Sprintf("%s is not the first parent of the commit", ledger.Short(m.Parent.SHA)), nil
 	case m.Kind == attestation.Squashed && len(parents) != 1:
@@ -99,47 +100,47 @@ func (t *tx) whyUnproven(s *subject, m *attestation.Merge) (string, error) {
 
 // setParentState sets the present standing of the first parent that a claim names, if it is
 // proven. It reports false if that cannot be derived now.
-func (t *tx) setParentState(v *view, d *deriver, r *recording, f *mergeFact) (ok bool, err error) {
+func (t *tx) setParentState(v *view, d *facts.Deriver, r *recording, f *mergeFact) (ok bool, err error) {
 	sha := r.attestation.Merge.Parent.SHA
 	row, err := t.findParent(v, d, sha)
 	if err != nil {
 		return false, err
 	}
-	if row == nil || !row.isProven() {
+	if row == nil || !row.IsProven() {
 		f.reason = fmt.Sprintf("the object of the first parent, %s, was unknown (register it, and claim again)",
 			ledger.Short(sha))
 		return true, nil
 	}
 
-	p := &subject{commitRow: row, d: d}
-	if err := t.gather([]*subject{p}); err != nil {
+	p := &facts.Commit{CommitRow: row, Deriver: d}
+	if err := t.s.Facts.Gather(t.Reader, []*facts.Commit{p}); err != nil {
 		return false, err
 	}
-	if p.isUnevaluated() {
-		r.err = &unjudged{recording: r, unevaluated: p.unevaluated}
+	if p.IsUnevaluated() {
+		r.err = &unjudged{recording: r, unevaluated: p.Unevaluated}
 		return false, nil
 	}
-	if err := t.settleDue(p, ledger.Cause{}); err != nil {
+	if err := t.s.States.SettleDue(t.kernel, p, ledger.Cause{}); err != nil {
 		return false, err
 	}
-	if other := v.commits[commitKey{d.repo.ID, sha}]; other != nil {
-		other.facts.Deployed = p.facts.Deployed
+	if other := v.commits[commitKey{d.Repo.ID, sha}]; other != nil {
+		other.Facts.Deployed = p.Facts.Deployed
 	}
-	facts := p.facts
+	facts := p.Facts
 	facts.Exceptions = nil // they stand for this commit only
-	f.parentState, _ = d.contract.Standing(facts, t.Now)
+	f.parentState, _ = d.Contract.Standing(facts, t.Now)
 	return true, nil
 }
 
 // findParent finds a commit of the deriver's repo. It returns nil if it is unknown.
-func (t *tx) findParent(v *view, d *deriver, sha string) (*commitRow, error) {
-	if s := v.commits[commitKey{d.repo.ID, sha}]; s != nil {
-		return s.commitRow, t.kernel.Flush() // gather reads what this write has recorded
+func (t *tx) findParent(v *view, d *facts.Deriver, sha string) (*facts.CommitRow, error) {
+	if s := v.commits[commitKey{d.Repo.ID, sha}]; s != nil {
+		return s.CommitRow, t.kernel.Flush() // gather reads what this write has recorded
 	}
 	if err := t.kernel.Flush(); err != nil {
 		return nil, err
 	}
-	c, err := scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.ID, sha))
+	c, err := facts.ScanCommitRow(t.Row(facts.SelectCommitRow+"WHERE repo_id = ? AND sha = ?", d.Repo.ID, sha))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -151,13 +152,13 @@ func (t *tx) findParent(v *view, d *deriver, sha string) (*commitRow, error) {
 
 // addMerge records what a statement claims of a merge, if r is one. The commit's state is
 // derived again, with the evidence that carries.
-func (t *tx) addMerge(v *view, s *subject, r *recording) error {
+func (t *tx) addMerge(v *view, s *facts.Commit, r *recording) error {
 	f := r.merge
 	if f == nil {
 		return nil
 	}
 	m := r.attestation.Merge
-	sourceID, err := t.sourceOf(v, s.d, m.Source.SHA)
+	sourceID, err := t.sourceOf(v, s.Deriver, m.Source.SHA)
 	if err != nil {
 		return err
 	}
@@ -172,11 +173,11 @@ func (t *tx) addMerge(v *view, s *subject, r *recording) error {
 	}
 	_, err = t.Exec(`
 INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, reason) VALUES (?, ?, ?, ?, ?, ?)`,
-		s.newest, s.id, sourceID, string(m.Kind), int64(f.parentState), f.reason)
+		s.Newest, s.ID, sourceID, string(m.Kind), int64(f.parentState), f.reason)
 	if err != nil {
 		return fmt.Errorf("insert claim of a merge: %w", err)
 	}
-	if err := errors.Join(t.markMerged(s.id, isMerge), t.markMerged(sourceID, isMerged)); err != nil {
+	if err := errors.Join(t.markMerged(s.ID, facts.IsMerge), t.markMerged(sourceID, facts.IsMerged)); err != nil {
 		return err
 	}
 	_, err = t.Exec("INSERT INTO merge_sources (commit_id, version) VALUES (?, 0) ON CONFLICT (commit_id) DO NOTHING",
@@ -184,33 +185,33 @@ INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, re
 	if err != nil {
 		return fmt.Errorf("insert source of a merge: %w", err)
 	}
-	t.addWork(r.cause(), s.id)
-	t.watchAgain(r.cause(), sourceID)
+	t.s.Facts.AddWork(r.cause(), s.ID)
+	t.s.Facts.WatchAgain(t.kernel, r.cause(), sourceID)
 	return nil
 }
 
 // sourceOf returns the row id of the source of a merge. It registers the commit if it is
 // unknown.
-func (t *tx) sourceOf(v *view, d *deriver, sha string) (int64, error) {
-	key := commitKey{d.repo.ID, sha}
+func (t *tx) sourceOf(v *view, d *facts.Deriver, sha string) (int64, error) {
+	key := commitKey{d.Repo.ID, sha}
 	if s := v.commits[key]; s != nil {
-		return s.id, nil
+		return s.ID, nil
 	}
 	if err := t.kernel.Flush(); err != nil {
 		return 0, err
 	}
-	c, isNew, err := t.findOrAddCommit(d, sha)
+	c, isNew, err := t.s.Facts.FindOrAddCommit(t.kernel, d, sha)
 	if err != nil {
 		return 0, fmt.Errorf("register the source of a merge: %w", err)
 	}
 	if isNew {
-		v.commits[key] = &subject{commitRow: c, d: d}
+		v.commits[key] = &facts.Commit{CommitRow: c, Deriver: d}
 	}
-	return c.id, nil
+	return c.ID, nil
 }
 
 // markMerged sets a bit of commits.merged.
-func (t *tx) markMerged(commitID int64, role mergeRole) error {
+func (t *tx) markMerged(commitID int64, role facts.MergeRole) error {
 	_, err := t.Exec("UPDATE commits SET merged = merged | ?1 WHERE id = ?2 AND merged & ?1 = 0", int64(role), commitID)
 	if err != nil {
 		return fmt.Errorf("mark a merge: %w", err)

@@ -15,12 +15,14 @@ import (
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/policies"
 	"github.com/ledgerd/ledgerd/store/postgres"
-	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 	"github.com/ledgerd/ledgerd/store/webhooks"
 )
@@ -147,24 +149,23 @@ func newStore(o Options, server string) *Store {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{
-		db:           txn.NewDB(o.Logger),
-		committed:    o.Committed,
-		caches:       newCaches(),
-		tips:         radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
-		previewSlots: make(chan struct{}, maxPreviews),
-		maxPreview:   maxPreview,
-		maxWrite:     maxWrite,
-		evaluating:   make(chan struct{}, maxEvaluating),
-		closing:      make(chan struct{}),
+		db:        txn.NewDB(o.Logger),
+		committed: o.Committed,
+		caches:    newCaches(),
+		maxWrite:  maxWrite,
+		closing:   make(chan struct{}),
 	}
-	s.batch = newBatch(s.tips)
 	s.jobs = backlog.New(s.db, server)
 	s.Journal = events.New(s.db)
 	s.Outbox = webhooks.New(s.db, s.Journal, o.SecretKeys, cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries))
 	s.Contracts = policies.New(s.db)
 	s.Signers = signers.New(s.db, s.Journal, s.jobs, s.Contracts, o.ParseRoot)
 	s.Access = access.New(s.db, s.Journal, s.Signers, o.Providers)
-	s.db.Attach(s.part())
+	s.Facts = facts.New(s.db, s.Journal, s.jobs, s.Contracts, s.Signers)
+	s.Radar = overlaps.New(s.db, s.Journal, s.jobs, s.Contracts, s.Facts,
+		cmp.Or(o.RadarMemory, DefaultRadarMemory), s.closing)
+	s.States = states.New(s.db, s.Journal, s.jobs, s.Signers, s.Facts, s.Radar, s.closing)
+	s.deploying = newDeploying(s.db)
 	return s
 }
 
@@ -187,39 +188,6 @@ func (s *Store) incidentBegan(t sqldb.Incident) {
 func (s *Store) incidentEnded(t sqldb.Incident) {
 	s.db.Log.Info("storage recovered", "what", string(t.Kind), "failures", t.Count,
 		"duration", time.Since(t.Begun).Round(time.Second))
-}
-
-// part returns what the store keeps in memory while it writes. A write of a room leaves nothing there.
-func (s *Store) part() txn.Part {
-	b := s.batch
-	return txn.Part{
-		Flush: func(*txn.Tx) error {
-			if b.left == nil {
-				return nil
-			}
-			return b.flush()
-		},
-		Keep: func(t *txn.Tx) {
-			if b.left != nil {
-				b.add(b.left, t.Now)
-			}
-			b.left, b.flush = nil, nil
-		},
-		Discard: func() {
-			if b.left != nil && b.left.cached {
-				s.caches.evictRows()
-			}
-			b.discard()
-			b.left, b.flush = nil, nil
-		},
-		BeforeCommit: b.beforeCommit,
-		AfterCommit:  b.reset,
-		AfterRollback: func() {
-			s.caches.evictRows() // before the next writes reuse the row ids
-			b.discard()
-			b.reset()
-		},
-	}
 }
 
 // Ready returns the reason why the storage cannot serve requests, or nil. It does not

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -26,7 +27,7 @@ type OverviewFilter struct {
 func (s *Store) Overview(ctx context.Context, org string, f OverviewFilter) (ledger.Overview, error) {
 	f.Sort = cmp.Or(f.Sort, ledger.SortByName)
 	return read(ctx, s, txn.ByOrg(org), func(rd reader) (v ledger.Overview, err error) {
-		o := &overview{reader: rd, filter: f, derivers: make(derivers)}
+		o := &overview{reader: rd, filter: f, derivers: s.Facts.Derivers()}
 		if o.orgID, err = rd.OrgID(org); err != nil {
 			return v, err
 		}
@@ -60,7 +61,7 @@ type overview struct {
 	reader
 	filter   OverviewFilter
 	orgID    int64
-	derivers derivers
+	derivers *facts.Derivers
 	repos    []measuredRepo
 	more     bool // whether there are more repos that match
 }
@@ -247,11 +248,11 @@ func (o *overview) addFailing(r *measuredRepo, v *ledger.RepoOverview) error {
 	if !r.failing {
 		return nil
 	}
-	d, err := o.derivers.of(o.reader, r.id)
+	d, err := o.derivers.Of(o.Reader, r.id)
 	if err != nil {
 		return err
 	}
-	list, _, err := o.reader.failing(d.repo, ledger.MaxOverviewCount)
+	list, _, err := o.reader.failing(d.Repo, ledger.MaxOverviewCount)
 	v.Failing = len(list)
 	return err
 }
@@ -260,7 +261,7 @@ func (o *overview) addConflicts(r *measuredRepo, v *ledger.RepoOverview) error {
 	if !r.conflicting {
 		return nil
 	}
-	d, err := o.derivers.of(o.reader, r.id)
+	d, err := o.derivers.Of(o.Reader, r.id)
 	if err != nil {
 		return err
 	}
@@ -271,15 +272,15 @@ func (o *overview) addConflicts(r *measuredRepo, v *ledger.RepoOverview) error {
 
 // addBlocked counts the blocked commits among the newest ones in flight.
 func (o *overview) addBlocked(r *measuredRepo, v *ledger.RepoOverview) error {
-	d, err := o.derivers.of(o.reader, r.id)
+	d, err := o.derivers.Of(o.Reader, r.id)
 	if err != nil {
 		return err
 	}
 	err = o.Row(`
 SELECT count(*) FROM (SELECT commit_id, opened_at FROM tips /*+index tips_in_flight*/
-  WHERE repo_id = ? AND `+isInFlight+` ORDER BY commit_id DESC LIMIT ?) newest
+  WHERE repo_id = ? AND `+facts.IsInFlight+` ORDER BY commit_id DESC LIMIT ?) newest
 /*+ordered*/ JOIN commits c ON c.id = newest.commit_id WHERE newest.opened_at >= ? AND c.state IN (?, ?)`,
-		r.id, ledger.MaxOverviewCount, d.contract.Radar.Oldest(o.Now), ledger.Validating, ledger.Attested).Scan(&v.Blocked)
+		r.id, ledger.MaxOverviewCount, d.Contract.Radar.Oldest(o.Now), ledger.Validating, ledger.Attested).Scan(&v.Blocked)
 	if err != nil {
 		return fmt.Errorf("count commits in flight: %w", err)
 	}

@@ -1,18 +1,14 @@
 package store
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
-	"github.com/ledgerd/ledgerd/store/radarindex"
-	"github.com/ledgerd/ledgerd/store/txn"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 )
 
 // openWithTips opens a store whose repo acme/api has tips of the branches one, two and
@@ -85,12 +81,12 @@ func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
 				preview(t, s, "api") // builds the index
 
 				n := changesF("new")
-				p, err := s.prospect(t.Context(), "acme", "api", numbered(9), n)
+				p, err := s.Prospect(t.Context(), "acme", "api", numbered(9), n)
 				must.OK(t, err)
 				if beforeScan {
 					test.change(t, s, push)
 				}
-				ahead, err := s.scanProspect(t.Context(), p)
+				ahead, err := s.ScanProspect(t.Context(), p)
 				must.OK(t, err)
 				if !beforeScan {
 					test.change(t, s, push)
@@ -105,13 +101,18 @@ func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
 }
 
 // register runs the write of Register. It returns the branches of the overlaps.
-func (s *Store) register(t *testing.T, sha string, n ledger.Registration, ahead *prospectScan) (branches []string) {
+func (s *Store) register(t *testing.T, sha string, n ledger.Registration,
+	ahead *overlaps.ProspectScan) (branches []string) {
 	t.Helper()
 	done, err := write(t.Context(), s, "", func(t *tx) (registered, error) {
-		return t.register("acme", "api", sha, submission{Registration: n, concernsRadar: concernsRadar(n)}, ahead)
+		sub, err := overlaps.Submit(sha, n)
+		if err != nil {
+			return registered{}, err
+		}
+		return t.register("acme", "api", sha, sub, ahead)
 	})
 	must.OK(t, err)
-	for _, f := range done.radar.overlaps {
+	for _, f := range done.radar.Overlaps {
 		branches = append(branches, f.Branch)
 	}
 	return branches
@@ -126,63 +127,12 @@ func TestConcurrentRegistrationsOfACommit(t *testing.T) {
 	must.OK(t, err)
 
 	n := ledger.Registration{Branch: "new"}
-	p, err := s.prospect(t.Context(), "acme", "api", numbered(9), n)
+	p, err := s.Prospect(t.Context(), "acme", "api", numbered(9), n)
 	must.OK(t, err)
 	push(numbered(9), "new")
-	ahead, err := s.scanProspect(t.Context(), p)
+	ahead, err := s.ScanProspect(t.Context(), p)
 	must.OK(t, err)
 	if got := s.register(t, numbered(9), n, ahead); len(got) != 3 {
 		t.Errorf("overlaps with %q, want 3 branches", got)
-	}
-}
-
-// The footprints that a failed write has cached are discarded, because the sequence numbers
-// of its tips are reused.
-func TestFailedWriteLeavesNoFootprints(t *testing.T) {
-	s, _ := openWithTips(t, Options{})
-	failed := errors.New("failed")
-	err := s.write(t.Context(), "", func(t *tx) error {
-		t.batch.recent.Add(radarindex.Tip{CommitID: 9, Seq: 4}, radar.New(nil).Footprint(nil))
-		return failed
-	})
-	if !errors.Is(err, failed) {
-		t.Fatal(err)
-	}
-	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
-		if t.batch.recent.Footprint(&radarindex.Tip{CommitID: 9, Seq: 4}, 0) != nil {
-			return errors.New("the footprint is still cached")
-		}
-		return nil
-	}))
-}
-
-func TestFaultPreviewsAreLimitedInNumberAndTime(t *testing.T) {
-	s, _ := openWithTips(t, Options{})
-	for range maxPreviews {
-		s.previewSlots <- struct{}{}
-	}
-
-	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	query := ledger.RadarQuery{Registration: changesF("new")}
-	if _, err := s.PreviewOverlaps(short, "acme", "api", query); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("with %d other calls running: got %v, want %v", maxPreviews, err, context.DeadlineExceeded)
-	}
-
-	s.maxPreview = 10 * time.Millisecond
-	if _, err := s.PreviewOverlaps(t.Context(), "acme", "api", query); !txn.IsUnavailable(err) {
-		t.Errorf("after the time limit: got %v, want the code %s", err, ledger.CodeStorageUnavailable)
-	}
-	s.maxPreview = maxPreview
-
-	time.AfterFunc(10*time.Millisecond, func() { <-s.previewSlots })
-	got, err := s.PreviewOverlaps(t.Context(), "acme", "api", query)
-	must.OK(t, err)
-	if len(got.Overlaps) != 3 {
-		t.Errorf("after waiting: got %d overlaps, want 3", len(got.Overlaps))
-	}
-	<-s.previewSlots
-	if len(s.previewSlots) != 0 {
-		t.Error("the call did not release its slot")
 	}
 }

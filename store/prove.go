@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -19,7 +20,7 @@ import (
 // prove stores the object of a commit, and takes from it who wrote the commit and what it
 // is. It corrects what registrations have claimed before. moved reports whether it has
 // changed the parents of a commit that may be a tip.
-func (t *tx) prove(d *deriver, c *commitRow, o *gitobject.Commit) (moved bool, err error) {
+func (t *tx) prove(d *facts.Deriver, c *facts.CommitRow, o *gitobject.Commit) (moved bool, err error) {
 	key, err := t.objectKey(d, o)
 	if err != nil {
 		return false, err
@@ -34,21 +35,21 @@ func (t *tx) prove(d *deriver, c *commitRow, o *gitobject.Commit) (moved bool, e
 	}
 	for i := range list {
 		list[i].At, list[i].By = t.Now, ledger.ByObject
-		if err := t.addCorrection(c, list[i]); err != nil {
+		if err := facts.AddCorrection(t.kernel, c, list[i]); err != nil {
 			return false, err
 		}
 	}
-	if err := t.logKnown(d.repo, c.id, list); err != nil {
+	if err := t.s.Facts.LogKnown(t.kernel, d.Repo, c.ID, list); err != nil {
 		return false, err
 	}
-	moved = c.branch != "" && !slices.Equal(parents, o.Parents)
-	return moved, t.joinTree(d, c)
+	moved = c.Branch != "" && !slices.Equal(parents, o.Parents)
+	return moved, t.s.Facts.JoinTree(t.kernel, d, c)
 }
 
 // objectKey returns the fingerprint of the key of the object's SSH signature, or "" if it
 // has no valid one. Its owner is an author of the commit, even if the key is not trusted
 // yet.
-func (t *tx) objectKey(d *deriver, o *gitobject.Commit) (string, error) {
+func (t *tx) objectKey(d *facts.Deriver, o *gitobject.Commit) (string, error) {
 	key, err := o.VerifySSH()
 	if err != nil {
 		return "", nil //nolint:nilerr // recordSignature reports why
@@ -57,7 +58,7 @@ func (t *tx) objectKey(d *deriver, o *gitobject.Commit) (string, error) {
 	if err != nil {
 		return "", nil //nolint:nilerr // of a type that identities cannot have
 	}
-	return fingerprint, t.claimKey(d.repo.OrgID, fingerprint)
+	return fingerprint, t.claimKey(d.Repo.OrgID, fingerprint)
 }
 
 // claimKey stores that a key is claimed to have signed a commit. If its person is not
@@ -83,19 +84,19 @@ func (t *tx) claimKey(orgID int64, fingerprint string) error {
 // disproved returns what registrations have claimed of a commit and its object says
 // otherwise, and the parents that they have claimed.
 func (t *tx) disproved(
-	c *commitRow, o *gitobject.Commit, key string,
+	c *facts.CommitRow, o *gitobject.Commit, key string,
 ) (list []ledger.Correction, parents []string, err error) {
 	var message string
 	var committedAt ledger.Time
-	err = t.Row("SELECT message, committed_at FROM commits WHERE id = ?", c.id).Scan(&message, &committedAt)
+	err = t.Row("SELECT message, committed_at FROM commits WHERE id = ?", c.ID).Scan(&message, &committedAt)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read commit: %w", err)
 	}
-	writers, err := c.claims.decodeWriters()
+	writers, err := c.Claims.DecodeWriters()
 	if err != nil {
 		return nil, nil, err
 	}
-	details, err := t.findLineage(c.id)
+	details, err := facts.FindLineage(t.Reader, c.ID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,13 +108,13 @@ func (t *tx) disproved(
 			})
 		}
 	}
-	differ("author", checkAuthor(c, o.Author.Author) != nil, people(c.author), people(o.Author.Author))
+	differ("author", checkAuthor(c, o.Author.Author) != nil, people(c.Author), people(o.Author.Author))
 	differ("writers", !isSubset(writers, o.Writers()), people(writers...), people(o.Writers()...))
-	differ("signing_keys", !isSubset(c.claims.keys(), given(key)), c.claims.keys(), given(key))
-	differ("parents", len(details.parents) > 0, details.parents, o.Parents)
+	differ("signing_keys", !isSubset(c.Claims.Keys(), given(key)), c.Claims.Keys(), given(key))
+	differ("parents", len(details.Parents) > 0, details.Parents, o.Parents)
 	differ("message", message != "", given(message), given(o.Message))
 	differ("committed_at", committedAt != 0, given(committedAt.String()), given(o.Committer.At.String()))
-	return list, details.parents, nil
+	return list, details.Parents, nil
 }
 
 // people returns authors as git writes them.
@@ -139,59 +140,59 @@ func isSubset[T comparable](a, b []T) bool {
 }
 
 // saveObject stores the object of a commit, and what it says.
-func (t *tx) saveObject(c *commitRow, o *gitobject.Commit, key string) error {
+func (t *tx) saveObject(c *facts.CommitRow, o *gitobject.Commit, key string) error {
 	var err error
-	if c.claims.writers, err = encodeWriters(o.Writers()); err != nil {
+	if c.Claims.Writers, err = facts.EncodeWriters(o.Writers()); err != nil {
 		return err
 	}
-	c.tree, c.author, c.claims.signingKeys = o.Tree, o.Author.Author, key
+	c.Tree, c.Author, c.Claims.SigningKeys = o.Tree, o.Author.Author, key
 	_, err = t.Exec(`
 UPDATE commits SET tree = ?, author_name = ?, author_email = ?, message = ?, committed_at = ?, writers = ?,
   signing_keys = ?
-WHERE id = ?`, c.tree, c.author.Name, c.author.Email, o.Message, o.Committer.At, c.claims.writers, c.claims.signingKeys,
-		c.id)
+WHERE id = ?`, c.Tree, c.Author.Name, c.Author.Email, o.Message, o.Committer.At, c.Claims.Writers, c.Claims.SigningKeys,
+		c.ID)
 	if err != nil {
 		return fmt.Errorf("update commit: %w", err)
 	}
-	if _, err := t.Exec("INSERT INTO commit_objects (commit_id, object) VALUES (?, ?)", c.id, o.Object); err != nil {
+	if _, err := t.Exec("INSERT INTO commit_objects (commit_id, object) VALUES (?, ?)", c.ID, o.Object); err != nil {
 		return fmt.Errorf("insert commit object: %w", err)
 	}
 
-	details, err := t.findDetails(c.id)
+	details, err := facts.FindDetails(t.Reader, c.ID)
 	if err != nil {
 		return err
 	}
-	details.parents = o.Parents
-	return t.saveDetails(c.id, details)
+	details.Parents = o.Parents
+	return t.s.Facts.SaveDetails(t.kernel, c.ID, details)
 }
 
 // checkProven returns an error if a registration contradicts the object of a proven commit.
-func (t *tx) checkProven(c *commitRow, n ledger.Registration) error {
+func (t *tx) checkProven(c *facts.CommitRow, n ledger.Registration) error {
 	if n.Parents == nil && n.Author == (ledger.Author{}) && n.Committer == (ledger.Author{}) && n.Message == "" &&
 		n.CommittedAt == 0 {
 		return nil
 	}
 	var object []byte
-	err := t.Row("SELECT object FROM commit_objects WHERE commit_id = ?", c.id).Scan(&object)
+	err := t.Row("SELECT object FROM commit_objects WHERE commit_id = ?", c.ID).Scan(&object)
 	if err != nil {
 		return fmt.Errorf("read commit object: %w", err)
 	}
-	o, err := gitobject.Decode(c.sha, object)
+	o, err := gitobject.Decode(c.SHA, object)
 	if err != nil {
-		return fmt.Errorf("decode the stored object of %s: %w", c.sha, err)
+		return fmt.Errorf("decode the stored object of %s: %w", c.SHA, err)
 	}
 	return o.CheckClaims(n)
 }
 
 // checkAuthor returns an error if a registration changes the author of a commit. Git
 // cannot change it either. With a false author, reviews by the real author would count.
-func checkAuthor(c *commitRow, n ledger.Author) error {
+func checkAuthor(c *facts.CommitRow, n ledger.Author) error {
 	matches := func(before, now string) bool { return now == "" || before == "" || before == now }
-	if matches(c.author.Name, n.Name) && matches(c.author.Email, n.Email) {
+	if matches(c.Author.Name, n.Name) && matches(c.Author.Email, n.Email) {
 		return nil
 	}
 	return ledger.FieldErrorf(ledger.CodeInvalidField, "author",
-		"already registered as %s <%s>, and cannot change", c.author.Name, c.author.Email)
+		"already registered as %s <%s>, and cannot change", c.Author.Name, c.Author.Email)
 }
 
 // recordSignature records the SSH signature in a commit object as an attestation, if its

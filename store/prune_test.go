@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -59,7 +60,7 @@ func TestPruneDeletesClosedOverlaps(t *testing.T) {
 		}
 
 		oldest := ledger.TimeOf(now).Add(-30 * 24 * time.Hour)
-		want := countRows(t, s, allPairs+"WHERE l."+isLive+" AND e."+isLive+
+		want := countRows(t, s, allPairs+"WHERE l."+facts.IsLive+" AND e."+facts.IsLive+
 			" AND e.place < l.place AND l.opened_at >= ? AND e.opened_at >= ?", oldest, oldest)
 		kept, pruned = kept+want, pruned+countRows(t, s, "SELECT count(*) FROM overlaps")-want
 		must.OK(t, s.Prune(t.Context()))
@@ -75,28 +76,5 @@ func TestPruneDeletesClosedOverlaps(t *testing.T) {
 	}
 	if kept == 0 || pruned == 0 {
 		t.Errorf("%d overlaps were kept and %d pruned, want some of both", kept, pruned)
-	}
-}
-
-// TestClosedOverlapsArePrunedInPages has more later tips than one page. Each call prunes
-// the next page, and the call after the last page starts again.
-func TestClosedOverlapsArePrunedInPages(t *testing.T) {
-	s, push := openWithTips(t, Options{})
-	for i := range overlapsPage {
-		push(numbered(10+i), fmt.Sprint("branch", i))
-	}
-	must.OK(t, s.Withdraw(t.Context(), "acme", "api", numbered(0))) // earlier than all others
-	const closed = allPairs + "WHERE NOT e." + isLive
-	before := countRows(t, s, closed)
-
-	next, err := s.pruneClosedOverlaps(t.Context(), 0)
-	must.OK(t, err)
-	if left := countRows(t, s, closed); before-left != overlapsPage || next == 0 {
-		t.Errorf("%d of %d closed overlaps are left after the first page, next page at %d", left, before, next)
-	}
-	next, err = s.pruneClosedOverlaps(t.Context(), next)
-	must.OK(t, err)
-	if left := countRows(t, s, closed); left != 0 || next != 0 {
-		t.Errorf("%d closed overlaps are left after the last page, next page at %d", left, next)
 	}
 }

@@ -13,8 +13,6 @@ type reader struct {
 	txn.Reader
 	s      *Store
 	caches *caches
-	// claimed has the changed paths that a write has stored, by commit.
-	claimed map[int64][]string
 	// fresh reports whether reading a commit that is due fails with errOutdated.
 	fresh bool
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -47,31 +49,31 @@ func (s *Store) Decide(ctx context.Context, q DecisionQuery) (Decision, error) {
 		if err := x.gather(); err != nil {
 			return Decision{}, err
 		}
-		return x.decide(q, x.subject)
+		return x.decide(q, x.Commit)
 	})
 }
 
 // A question is asked about a commit. It reads the facts only if it needs them.
 type question struct {
 	reader
-	*subject
+	*facts.Commit
 	target string
 }
 
 // decided runs fn, which decides about a commit.
 func decided[T any](ctx context.Context, s *Store, q DecisionQuery, fn func(*question) (T, error)) (v T, err error) {
-	err = s.fresh(ctx, q.Org, func(isLast bool) error {
+	err = s.Fresh(ctx, q.Org, func(isLast bool) error {
 		v, err = read(ctx, s, txn.ByOrg(q.Org), func(rd reader) (v T, err error) {
 			rd.fresh = !isLast
-			d, err := rd.deriverOf(q.Org, q.Repo)
+			d, err := rd.s.Facts.DeriverOf(rd.Reader, q.Org, q.Repo)
 			if err != nil {
 				return v, err
 			}
-			row, err := rd.findRow(d.repo, q.Commit)
+			row, err := facts.FindRow(rd.Reader, d.Repo, q.Commit)
 			if err != nil {
 				return v, err
 			}
-			return fn(&question{rd, &subject{commitRow: row, d: d}, q.Target})
+			return fn(&question{rd, &facts.Commit{CommitRow: row, Deriver: d}, q.Target})
 		})
 		return err
 	})
@@ -81,39 +83,39 @@ func decided[T any](ctx context.Context, s *Store, q DecisionQuery, fn func(*que
 // gather reads the facts about the commit. It fails if its state is to be derived again first, so
 // that all transitions are in the log.
 func (x *question) gather() error {
-	if err := x.reader.gather([]*subject{x.subject}); err != nil {
+	if err := x.reader.s.Facts.Gather(x.reader.Reader, []*facts.Commit{x.Commit}); err != nil {
 		return err
 	}
-	if x.fresh && x.isDue(x.Now) {
-		return &outdated{x.id}
+	if x.fresh && x.IsDue(x.Now) {
+		return &states.Outdated{Commit: x.ID}
 	}
 	if x.target != "" {
-		x.facts.Targets, x.facts.Target = []string{x.target}, x.target
+		x.Facts.Targets, x.Facts.Target = []string{x.target}, x.target
 	}
 	return nil
 }
 
-func (rd reader) decide(q DecisionQuery, s *subject) (v Decision, err error) {
-	d := s.d
-	decided := d.contract.Decide(s.facts, rd.Now)
+func (rd reader) decide(q DecisionQuery, s *facts.Commit) (v Decision, err error) {
+	d := s.Deriver
+	decided := d.Contract.Decide(s.Facts, rd.Now)
 	wanted := decided.State
 	if q.State != nil {
 		wanted = *q.State
 	}
 	if wanted < ledger.Attested || !ledger.Reached(wanted, decided.State, decided.Standing) {
-		return v, notReached(s.sha, wanted, decided)
+		return v, notReached(s.SHA, wanted, decided)
 	}
 
 	v.Receipt = receipt.Receipt{
-		Org: q.Org, Repo: d.repo.Name, Commit: s.sha, State: wanted, Target: q.Target,
-		PolicyVersion: d.repo.PolicyVersion, PolicyDigest: d.repo.PolicyDigest,
+		Org: q.Org, Repo: d.Repo.Name, Commit: s.SHA, State: wanted, Target: q.Target,
+		PolicyVersion: d.Repo.PolicyVersion, PolicyDigest: d.Repo.PolicyDigest,
 		CreatedAt: rd.Now, ValidUntil: validUntil(s, min(wanted, decided.Standing), rd.Now, decided.Expires, q.Validity),
 	}
 	if wanted == ledger.Deployed {
 		v.Standing = &decided.Standing
 	}
 
-	if v.Evidence, v.Omitted, err = rd.countedEvidence(d.repo, decided.Counted, wanted); err != nil {
+	if v.Evidence, v.Omitted, err = rd.countedEvidence(d.Repo, decided.Counted, wanted); err != nil {
 		return v, err
 	}
 	newest, err := rd.newestEvent(s, v.Evidence)
@@ -145,11 +147,11 @@ const maxLapses = 8
 // but at most for the given duration. expires is when the decisions about requirements next
 // change because of the time.
 func validUntil(
-	s *subject, standing ledger.State, now, expires ledger.Time, validity time.Duration,
+	s *facts.Commit, standing ledger.State, now, expires ledger.Time, validity time.Duration,
 ) ledger.Time {
 	end := now.Add(validity)
 	for n := 0; expires != 0 && expires < end; n++ {
-		then, next := s.d.contract.Standing(s.facts, expires)
+		then, next := s.Deriver.Contract.Standing(s.Facts, expires)
 		if then < standing || n == maxLapses || next != 0 && next <= expires {
 			return expires
 		}
@@ -215,12 +217,12 @@ func (rd reader) attestationsByID(r txn.Repo, ids []string) (list []txn.Keyed[le
 			keys = append(keys, r.ID, at, id)
 		}
 	}
-	scan := rd.attestationScanner(r)
+	scan := rd.s.Facts.AttestationScanner(rd.Reader, r)
 	err = rd.EachIn(func(row txn.Scanner) error {
 		a, err := scan(row)
 		list = append(list, a)
 		return err
-	}, selectAttestation+"WHERE (a.repo_id, a.recorded_at, a.attestation_id) IN ", 3, keys)
+	}, facts.SelectAttestation+"WHERE (a.repo_id, a.recorded_at, a.attestation_id) IN ", 3, keys)
 	if err != nil {
 		return nil, fmt.Errorf("read evidence: %w", err)
 	}
@@ -236,24 +238,25 @@ func (rd reader) envelopeDigest(row int64, limit int) (digest string, size int, 
 	if err != nil || size > limit {
 		return "", 0, err
 	}
-	body, err := rd.envelope(row)
-	if isPruned(err) {
-		return rd.prunedDigest(row)
+	body, err := facts.Envelope(rd.Reader, row)
+	if facts.IsPruned(err) {
+		return facts.PrunedDigest(rd.Reader, row)
 	}
 	if err != nil {
 		return "", 0, err
 	}
 	sum := sha256.Sum256(body)
-	return digestText(sum[:]), size, nil
+	return facts.DigestText(sum[:]), size, nil
 }
 
 // newestEvent returns the newest event that a decision rests on: that of the evidence, of
 // the commit's last transition, or of the contract.
-func (rd reader) newestEvent(s *subject, evidence []receipt.Evidence) (newest events.Ref, err error) {
+func (rd reader) newestEvent(s *facts.Commit, evidence []receipt.Evidence) (newest events.Ref, err error) {
 	var transition, contract int64
 	err = rd.Row(`
 SELECT coalesce((SELECT max(event) FROM transitions WHERE commit_id = ?), 0), event
-FROM policies WHERE repo_id = ? AND version = ?`, s.id, s.repoID, s.d.repo.PolicyVersion).Scan(&transition, &contract)
+FROM policies WHERE repo_id = ? AND version = ?`, s.ID, s.RepoID, s.Deriver.Repo.PolicyVersion).
+		Scan(&transition, &contract)
 	if err != nil {
 		return newest, fmt.Errorf("read what a decision rests on: %w", err)
 	}
@@ -271,7 +274,7 @@ FROM policies WHERE repo_id = ? AND version = ?`, s.id, s.repoID, s.d.repo.Polic
 	if event == "" {
 		return newest, nil
 	}
-	recorded, err := events.Find(rd.Reader, s.d.repo.OrgID, event)
+	recorded, err := events.Find(rd.Reader, s.Deriver.Repo.OrgID, event)
 	if err != nil {
 		return newest, fmt.Errorf("find the event of the evidence: %w", err)
 	}

@@ -8,7 +8,9 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -23,36 +25,37 @@ func NewReader(db sqldb.Engine, o Options) *Store {
 // writes nothing. Commits that are DEPLOYED stay so whatever their evidence is, and may have another standing.
 func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, error) {
 	return read(ctx, s, txn.ForWrite(""), func(rd reader) (r Recheck, err error) {
-		d, err := rd.deriverByID(repoID)
+		d, err := rd.s.Facts.DeriverByID(rd.Reader, repoID)
 		if err != nil {
 			return r, err
 		}
-		commits, err := all(rd, scanCommitRow,
-			selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, after, maxSettled)
+		commits, err := all(rd, facts.ScanCommitRow,
+			facts.SelectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, after, states.MaxSettled)
 		if err != nil || len(commits) == 0 {
 			return r, err
 		}
-		r.Last, r.Commits = commits[len(commits)-1].id, int64(len(commits))
+		r.Last, r.Commits = commits[len(commits)-1].ID, int64(len(commits))
 		plan, err := rd.planOf(repoID, after, r.Last)
 		if err != nil {
 			return r, err
 		}
-		if r.Known, err = rd.knownOfAll(commits); err != nil {
+		if r.Known, err = facts.KnownOfAll(rd.Reader, commits); err != nil {
 			return r, err
 		}
-		for _, check := range []func([]*commitRow, *Recheck) error{rd.recheckUnproven, rd.recheckTrees, rd.recheckChanges} {
+		for _, check := range []func([]*facts.CommitRow, *Recheck) error{rd.recheckUnproven, rd.recheckTrees,
+			rd.recheckChanges} {
 			if err := check(commits, &r); err != nil {
 				return r, err
 			}
 		}
 
-		var list []*subject
+		var list []*facts.Commit
 		for _, c := range commits {
-			if !c.isHistory() {
-				list = append(list, &subject{commitRow: c, d: d})
+			if !c.IsHistory() {
+				list = append(list, &facts.Commit{CommitRow: c, Deriver: d})
 			}
 		}
-		if err := rd.gather(list); err != nil {
+		if err := rd.s.Facts.Gather(rd.Reader, list); err != nil {
 			return r, err
 		}
 		for _, c := range list {
@@ -65,33 +68,33 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 }
 
 // recheck derives the state of a commit again, unless that is planned.
-func (rd reader) recheck(c *subject, p plan, r *Recheck) error {
-	if c.isDue(rd.Now) || len(c.unevaluated) > 0 || p.includes(c.id) {
+func (rd reader) recheck(c *facts.Commit, p plan, r *Recheck) error {
+	if c.IsDue(rd.Now) || len(c.Unevaluated) > 0 || p.includes(c.ID) {
 		r.Pending++
 		isPlanned, err := rd.isPlanned(c, p)
 		if err == nil && !isPlanned {
-			r.differ(c.sha, "its state is to be derived again, and that is not planned")
+			r.differ(c.SHA, "its state is to be derived again, and that is not planned")
 		}
 		return err
 	}
 
-	if c.expires != 0 && !p.expires(c.expires) {
-		r.differ(c.sha, "its evidence expires at %s, and it is not planned to settle it then", c.expires)
+	if c.Expires != 0 && !p.expires(c.Expires) {
+		r.differ(c.SHA, "its evidence expires at %s, and it is not planned to settle it then", c.Expires)
 		return nil
 	}
 
-	derived := c.d.contract.Outcome(c.facts, rd.Now)
-	failed := derived.Failed || c.state == ledger.Deployed && derived.Standing < ledger.Promotable
+	derived := c.Deriver.Contract.Outcome(c.Facts, rd.Now)
+	failed := derived.Failed || c.State == ledger.Deployed && derived.Standing < ledger.Promotable
 	switch {
-	case derived.State != c.state:
-		r.Moves = append(r.Moves, ledger.Move{Commit: c.sha, From: c.state, To: derived.State})
-	case c.d.contract.Radar.Blocks():
-	case c.keepsStanding() && derived.Standing != c.standing:
-		r.Standings = append(r.Standings, ledger.Move{Commit: c.sha, From: c.standing, To: derived.Standing})
-	case derived.Expires != c.expires:
-		r.differ(c.sha, "its evidence is said to expire at %s, and does at %s", c.expires, derived.Expires)
-	case failed != (c.failingSince > 0):
-		r.differ(c.sha, "it is said that a requirement fails: %t, and by its evidence: %t", c.failingSince > 0, failed)
+	case derived.State != c.State:
+		r.Moves = append(r.Moves, ledger.Move{Commit: c.SHA, From: c.State, To: derived.State})
+	case c.Deriver.Contract.Radar.Blocks():
+	case c.KeepsStanding() && derived.Standing != c.Standing:
+		r.Standings = append(r.Standings, ledger.Move{Commit: c.SHA, From: c.Standing, To: derived.Standing})
+	case derived.Expires != c.Expires:
+		r.differ(c.SHA, "its evidence is said to expire at %s, and does at %s", c.Expires, derived.Expires)
+	case failed != (c.FailingSince > 0):
+		r.differ(c.SHA, "it is said that a requirement fails: %t, and by its evidence: %t", c.FailingSince > 0, failed)
 	}
 	return nil
 }
@@ -135,13 +138,13 @@ func (rd reader) planOf(repoID, first, last int64) (plan, error) {
 }
 
 // isPlanned reports whether the background is going to derive a commit that is due.
-func (rd reader) isPlanned(c *subject, p plan) (bool, error) {
-	if c.hasExpired(rd.Now) && p.expires(c.expires) || p.includes(c.id) {
+func (rd reader) isPlanned(c *facts.Commit, p plan) (bool, error) {
+	if c.HasExpired(rd.Now) && p.expires(c.Expires) || p.includes(c.ID) {
 		return true, nil
 	}
-	if !c.isOutdated() {
+	if !c.IsOutdated() {
 		return false, nil
 	}
-	cause, err := rd.inheritedCause(c)
+	cause, err := facts.InheritedCause(rd.Reader, c)
 	return cause.ID != "", err
 }

@@ -7,15 +7,16 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // recheckChanges compares the paths that commits change, from which states are derived, with their key, which is in
 // the log, and with the change record of the last registration.
-func (rd reader) recheckChanges(commits []*commitRow, r *Recheck) error {
+func (rd reader) recheckChanges(commits []*facts.CommitRow, r *Recheck) error {
 	shas, ids := make(map[int64]string, len(commits)), make([]any, len(commits))
 	for i, c := range commits {
-		shas[c.id], ids[i] = c.sha, c.id
+		shas[c.ID], ids[i] = c.SHA, c.ID
 	}
 	err := rd.EachIn(func(row txn.Scanner) error {
 		var id int64
@@ -25,7 +26,7 @@ func (rd reader) recheckChanges(commits []*commitRow, r *Recheck) error {
 			return err
 		}
 
-		last, err := pathsIn(changes)
+		last, err := facts.PathsIn(changes)
 		paths := last
 		if err == nil && text != nil {
 			err = json.Unmarshal(text, &paths)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -59,19 +61,19 @@ func (s *Store) RecheckRadar(ctx context.Context, repoID int64, found func(Radar
 func (rd reader) recheckRadar(
 	ctx context.Context, set *radarindex.Set, repoID, after int64,
 ) (r RadarRecheck, err error) {
-	d, err := rd.deriverByID(repoID)
-	if err != nil || d.repo.Deleted || !d.contract.Radar.Blocks() {
+	d, err := rd.s.Facts.DeriverByID(rd.Reader, repoID)
+	if err != nil || d.Repo.Deleted || !d.Contract.Radar.Blocks() {
 		return r, err
 	}
 	tips, err := all(rd, scanScannedTip,
-		selectScannedTip+"t.repo_id = ? AND t.commit_id > ? AND t."+isInFlight+" ORDER BY t.commit_id LIMIT ?",
+		selectScannedTip+"t.repo_id = ? AND t.commit_id > ? AND t."+facts.IsInFlight+" ORDER BY t.commit_id LIMIT ?",
 		repoID, after, recheckedTips)
 	if err != nil || len(tips) == 0 {
 		return r, err
 	}
 	r.last = tips[len(tips)-1].CommitID
 
-	index, err := set.Fresh(ctx, repoID, tipReader{rd})
+	index, err := set.Fresh(ctx, repoID, overlaps.TipReader{Reader: rd.Reader})
 	if err != nil {
 		return r, err
 	}
@@ -79,7 +81,7 @@ func (rd reader) recheckRadar(
 	if err != nil {
 		return r, err
 	}
-	c := radarChecker{rd, d.contract.Radar, index, plan, &r}
+	c := radarChecker{rd, d.Contract.Radar, index, plan, &r}
 	for _, tip := range tips {
 		if err := c.tip(tip); err != nil {
 			return r, err
@@ -94,25 +96,25 @@ type scannedTip struct {
 	isTruncated bool
 }
 
-const selectScannedTip = "SELECT " + tipColumns + ", t.truncated FROM tips t WHERE "
+const selectScannedTip = "SELECT " + facts.TipColumns + ", t.truncated FROM tips t WHERE "
 
 func scanScannedTip(row txn.Scanner) (t scannedTip, err error) {
-	t.Tip, err = scanTipAnd(row, &t.isTruncated)
+	t.Tip, err = facts.ScanTipAnd(row, &t.isTruncated)
 	return t, err
 }
 
 // selectOpenOverlaps reads the overlaps of a tip with earlier ones that are compared with it.
 const selectOpenOverlaps = `
 SELECT o.earlier, o.level, o.path, o.reason FROM overlaps o JOIN tips e ON e.commit_id = o.earlier
-WHERE o.later = ? AND e.` + isLive + ` AND e.place < ? AND e.opened_at >= ? ORDER BY o.earlier`
+WHERE o.later = ? AND e.` + facts.IsLive + ` AND e.place < ? AND e.opened_at >= ? ORDER BY o.earlier`
 
-func scanOpenOverlap(row txn.Scanner) (p pairRow, err error) {
-	return p, row.Scan(&p.earlier, &p.level, &p.path, &p.reason)
+func scanOpenOverlap(row txn.Scanner) (p overlaps.PairRow, err error) {
+	return p, row.Scan(&p.Earlier, &p.Level, &p.Path, &p.Reason)
 }
 
 // says reports whether a row says what was derived.
-func says(p pairRow, m radarindex.Match) bool {
-	return p.level == m.Level && p.path == m.Paths[0].Path && p.reason == m.Paths[0].Reason
+func says(p overlaps.PairRow, m radarindex.Match) bool {
+	return p.Level == m.Level && p.Path == m.Paths[0].Path && p.Reason == m.Paths[0].Reason
 }
 
 // A radarChecker compares the stored overlaps of a repo's tips with those that are derived.
@@ -137,11 +139,11 @@ func (c *radarChecker) tip(l scannedTip) error {
 		return nil
 	}
 
-	n, err := c.registrationOf(l.CommitID)
+	n, err := facts.RegistrationOf(c.Reader, l.CommitID)
 	if err != nil {
 		return err
 	}
-	if joinLineage(tipOf(l.SHA, n)) != joinLineage(l.Tip.Tip) {
+	if facts.JoinLineage(overlaps.TipOf(l.SHA, n)) != facts.JoinLineage(l.Tip.Tip) {
 		c.differ(l.SHA, "the radar has it on other commits than it was registered with")
 	}
 
@@ -157,15 +159,15 @@ func (c *radarChecker) tip(l scannedTip) error {
 }
 
 // compare compares the stored overlaps of a tip with those that a scan has found.
-func (c *radarChecker) compare(l scannedTip, stored []pairRow, scan *radarindex.Scan) error {
+func (c *radarChecker) compare(l scannedTip, stored []overlaps.PairRow, scan *radarindex.Scan) error {
 	derived := make(map[int64]radarindex.Match, len(scan.Matches))
 	for _, m := range scan.Matches {
 		derived[m.CommitID] = m
 	}
 	for _, p := range stored {
-		m, isDerived := derived[p.earlier]
-		delete(derived, p.earlier)
-		if isDerived && says(p, m) || !isDerived && p.level < c.settings.Block {
+		m, isDerived := derived[p.Earlier]
+		delete(derived, p.Earlier)
+		if isDerived && says(p, m) || !isDerived && p.Level < c.settings.Block {
 			continue
 		}
 		if err := c.other(l, p, scan); err != nil {
@@ -182,12 +184,12 @@ func (c *radarChecker) compare(l scannedTip, stored []pairRow, scan *radarindex.
 }
 
 // other reports an overlap that the scan has not found as it is stored, unless the change records give it.
-func (c *radarChecker) other(l scannedTip, p pairRow, scan *radarindex.Scan) error {
-	e, err := c.scannedTip(p.earlier)
+func (c *radarChecker) other(l scannedTip, p overlaps.PairRow, scan *radarindex.Scan) error {
+	e, err := c.scannedTip(p.Earlier)
 	if err != nil {
 		return err
 	}
-	changes, err := c.findChanges(p.earlier)
+	changes, err := facts.FindChanges(c.Reader, p.Earlier)
 	if err != nil {
 		return err
 	}
@@ -196,13 +198,13 @@ func (c *radarChecker) other(l scannedTip, p pairRow, scan *radarindex.Scan) err
 	endedBefore := e.Flight != radarindex.InFlight && e.EndedAt <= l.OpenedAt && e.Seq < l.Place
 	switch {
 	case endedBefore, radar.Related(l.Tip.Tip, e.Tip.Tip), !overlap:
-		c.differ(l.SHA, "an overlap with %s is stored as %s, and they have none", e.SHA, p.level)
+		c.differ(l.SHA, "an overlap with %s is stored as %s, and they have none", e.SHA, p.Level)
 	case says(p, m):
 	case l.isTruncated || e.isTruncated:
 		c.skip(isBounded)
 	default:
-		c.differ(l.SHA, "its overlap with %s is stored as %s (%s of %s), and is %s (%s of %s)", e.SHA, p.level, p.reason,
-			p.path, m.Level, m.Paths[0].Reason, m.Paths[0].Path)
+		c.differ(l.SHA, "its overlap with %s is stored as %s (%s of %s), and is %s (%s of %s)", e.SHA, p.Level, p.Reason,
+			p.Path, m.Level, m.Paths[0].Reason, m.Paths[0].Path)
 	}
 	return nil
 }
@@ -213,11 +215,11 @@ func (c *radarChecker) missing(l scannedTip, m radarindex.Match) error {
 	if err != nil {
 		return err
 	}
-	details, err := c.findLineage(e.CommitID)
+	details, err := facts.FindLineage(c.Reader, e.CommitID)
 	switch {
 	case err != nil:
 		return err
-	case slices.Contains(details.contained, l.SHA): // the last scan may have been that of the earlier one
+	case slices.Contains(details.Contained, l.SHA): // the last scan may have been that of the earlier one
 	case e.Flight != radarindex.InFlight:
 		c.skip(hasEnded)
 	case e.PolicyVersion == 0:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -33,22 +34,22 @@ func (g *treeGroup) add(commit, tree int64) {
 
 // recheckTrees compares proven commits with their objects. It finds again which commits have the same
 // tree, and what their evidence is, for the trees of which the first commit is among those given.
-func (rd reader) recheckTrees(commits []*commitRow, r *Recheck) error {
+func (rd reader) recheckTrees(commits []*facts.CommitRow, r *Recheck) error {
 	groups, names := make(map[string]*treeGroup), make(map[int64]string)
 	var keys, proven []any
 	for _, c := range commits {
-		if !c.isProven() {
-			if c.treeID != 0 {
-				r.differ(c.sha, "it is joined to a tree, and its object is not known")
+		if !c.IsProven() {
+			if c.TreeID != 0 {
+				r.differ(c.SHA, "it is joined to a tree, and its object is not known")
 			}
 			continue
 		}
-		if groups[c.tree] == nil {
-			groups[c.tree] = new(treeGroup)
-			keys = append(keys, c.repoID, c.tree)
+		if groups[c.Tree] == nil {
+			groups[c.Tree] = new(treeGroup)
+			keys = append(keys, c.RepoID, c.Tree)
 		}
-		names[c.id] = c.sha
-		proven = append(proven, c.id)
+		names[c.ID] = c.SHA
+		proven = append(proven, c.ID)
 	}
 	if proven == nil {
 		return nil
@@ -70,7 +71,7 @@ func (rd reader) recheckTrees(commits []*commitRow, r *Recheck) error {
 	trees := make(map[int64]string) // the first commit
 	for _, g := range groups {
 		sha, isFirst := names[g.first]
-		switch isLeft := g.joined < g.commits && g.joined < maxTreeCommits; {
+		switch isLeft := g.joined < g.commits && g.joined < facts.MaxTreeCommits; {
 		case !isFirst:
 		case g.isMixed || g.commits > 1 && isLeft || g.commits == 1 && g.joined > 0:
 			r.differ(sha, "%d commits have its tree, and they are joined as %d", g.commits, g.joined)
@@ -103,65 +104,65 @@ SELECT coalesce((SELECT commits FROM trees WHERE id = ?), 0),
 // recheckTreeLatest finds the latest evidence of trees again. Evidence without an outcome may be there
 // that was the latest of its commit before an outcome was.
 func (rd reader) recheckTreeLatest(trees map[int64]string, r *Recheck) error {
-	stored, derived := make(map[treeKey]treeRow), make(map[treeKey]treeRow)
-	read := func(rows map[treeKey]treeRow, query string) error {
+	stored, derived := make(map[facts.TreeKey]facts.TreeRow), make(map[facts.TreeKey]facts.TreeRow)
+	read := func(rows map[facts.TreeKey]facts.TreeRow, query string) error {
 		return rd.EachIn(func(row txn.Scanner) error {
-			var k treeKey
-			var v treeRow
-			err := row.Scan(&k.tree, &k.predicate, &k.slot, &k.signer, &k.stated, &v.attestation, &v.commit, &v.failed)
-			if v.attestation > rows[k].attestation {
+			var k facts.TreeKey
+			var v facts.TreeRow
+			err := row.Scan(&k.Tree, &k.Predicate, &k.Slot, &k.Signer, &k.Stated, &v.Attestation, &v.Commit, &v.Failed)
+			if v.Attestation > rows[k].Attestation {
 				rows[k] = v
 			}
 			return err
-		}, query, 1, keysOf(trees))
+		}, query, 1, facts.KeysOf(trees))
 	}
 	err := read(stored, `
 SELECT tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id, failed
 FROM tree_latest WHERE tree_id IN `)
 	if err == nil {
-		err = read(derived, selectTreeLatest+"c.tree_id IN ")
+		err = read(derived, facts.SelectTreeLatest+"c.tree_id IN ")
 	}
 	if err != nil {
 		return fmt.Errorf("read the evidence of trees: %w", err)
 	}
 
 	for k, want := range derived {
-		if got := stored[k]; got != want && (k.stated || got.attestation <= want.attestation) {
-			r.differ(trees[k.tree], "the evidence of its tree has the attestation in row %d, and the latest is in row %d",
-				got.attestation, want.attestation)
+		if got := stored[k]; got != want && (k.Stated || got.Attestation <= want.Attestation) {
+			r.differ(trees[k.Tree], "the evidence of its tree has the attestation in row %d, and the latest is in row %d",
+				got.Attestation, want.Attestation)
 		}
 	}
 	for k, got := range stored {
-		if want := derived[k]; want == got || k.stated && want != (treeRow{}) {
+		if want := derived[k]; want == got || k.Stated && want != (facts.TreeRow{}) {
 			continue
 		}
 		isRecorded := false
-		if !k.stated {
+		if !k.Stated {
 			err := rd.Row(`
 SELECT EXISTS (SELECT 1 FROM attestations a JOIN commits c ON c.id = a.commit_id
   WHERE a.id = ? AND c.id = ? AND c.tree_id = ? AND a.predicate_id = ? AND a.slot = ? AND a.signer_id = ?
     AND a.status = ?)`,
-				got.attestation, got.commit, k.tree, k.predicate, k.slot, k.signer, string(ledger.Recorded)).Scan(&isRecorded)
+				got.Attestation, got.Commit, k.Tree, k.Predicate, k.Slot, k.Signer, string(ledger.Recorded)).Scan(&isRecorded)
 			if err != nil {
 				return fmt.Errorf("read evidence: %w", err)
 			}
 		}
 		if !isRecorded {
-			r.differ(trees[k.tree], "the evidence of its tree has the attestation in row %d, which none of its commits has as "+
-				"the latest", got.attestation)
+			r.differ(trees[k.Tree], "the evidence of its tree has the attestation in row %d, which none of its commits has as "+
+				"the latest", got.Attestation)
 		}
 	}
 	return nil
 }
 
 // recheckUnproven checks that commits whose objects are not known have none.
-func (rd reader) recheckUnproven(commits []*commitRow, r *Recheck) error {
+func (rd reader) recheckUnproven(commits []*facts.CommitRow, r *Recheck) error {
 	shas := make(map[int64]string)
 	var unproven []any
 	for _, c := range commits {
-		if !c.isProven() {
-			shas[c.id] = c.sha
-			unproven = append(unproven, c.id)
+		if !c.IsProven() {
+			shas[c.ID] = c.SHA
+			unproven = append(unproven, c.ID)
 		}
 	}
 
@@ -179,11 +180,11 @@ func (rd reader) recheckUnproven(commits []*commitRow, r *Recheck) error {
 }
 
 // recheckObjects compares proven commits with their objects.
-func (rd reader) recheckObjects(commits []*commitRow, proven []any, r *Recheck) error {
+func (rd reader) recheckObjects(commits []*facts.CommitRow, proven []any, r *Recheck) error {
 	missing := make(map[int64]string, len(proven))
 	for _, c := range commits {
-		if c.isProven() {
-			missing[c.id] = c.sha
+		if c.IsProven() {
+			missing[c.ID] = c.SHA
 		}
 	}
 

@@ -13,8 +13,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/access"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -108,8 +110,8 @@ func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error
 		if err := t.record(v, r); err != nil {
 			return nil, fmt.Errorf("record attestation: %w", err)
 		}
-		if t.hasWork() {
-			return list[i+1:], t.drain(v.repos[repoKey(r.org, r.repo)])
+		if t.s.Facts.HasWork() {
+			return list[i+1:], t.s.States.Drain(t.kernel, v.repos[repoKey(r.org, r.repo)])
 		}
 		if v.isInherited(r, list[i+1:]) {
 			return list[i+1:], nil
@@ -134,11 +136,11 @@ func (t *tx) record(v *view, r *recording) error {
 			return err
 		}
 	}
-	r.people, err = t.s.Signers.PeopleLike(t.kernel, d.repo.OrgID, r.attestation.Signer, r.identity, r.keyringVersion)
+	r.people, err = t.s.Signers.PeopleLike(t.kernel, d.Repo.OrgID, r.attestation.Signer, r.identity, r.keyringVersion)
 	if err != nil {
 		return err
 	}
-	key := commitKey{d.repo.ID, r.attestation.Commit}
+	key := commitKey{d.Repo.ID, r.attestation.Commit}
 	s := v.commits[key]
 	if s != nil {
 		dup, err := t.findDuplicate(v, s, r)
@@ -149,17 +151,17 @@ func (t *tx) record(v *view, r *recording) error {
 			r.setDuplicate(dup)
 			return nil
 		}
-		if r.setStale(s.facts.Evidence) || r.setStale(s.facts.Carried) {
+		if r.setStale(s.Facts.Evidence) || r.setStale(s.Facts.Carried) {
 			return nil
 		}
 
 		e := r.evidence()
-		if r.err = policy.CheckRoom(s.facts.Evidence, &e, r.people); r.err != nil {
+		if r.err = policy.CheckRoom(s.Facts.Evidence, &e, r.people); r.err != nil {
 			return nil
 		}
 	}
 
-	r.contract = d.contract
+	r.contract = d.Contract
 	if r.err = r.checkVerdicts(s); r.err != nil {
 		return nil
 	}
@@ -171,13 +173,13 @@ func (t *tx) record(v *view, r *recording) error {
 	}
 	r.created = true
 	if s == nil {
-		if s, err = t.addCommit(d, r.attestation.Commit); err != nil {
+		if s, err = t.s.Facts.AddCommit(t.kernel, d, r.attestation.Commit); err != nil {
 			return err
 		}
 		v.commits[key] = s
 	}
 
-	if err := t.settleDue(s, ledger.Cause{}); err != nil {
+	if err := t.s.States.SettleDue(t.kernel, s, ledger.Cause{}); err != nil {
 		return err
 	}
 	return t.addAttestation(v, s, r)
@@ -185,14 +187,14 @@ func (t *tx) record(v *view, r *recording) error {
 
 // findDuplicate finds the record of the same statement by the same person. It returns nil
 // if the statement is new.
-func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error) {
-	recorded, bar, err := t.trustedStatements(s, r, v.statements[statementKey{s.id, r.attestation.PayloadDigest}])
+func (t *tx) findDuplicate(v *view, s *facts.Commit, r *recording) (*duplicate, error) {
+	recorded, bar, err := t.trustedStatements(s, r, v.statements[statementKey{s.ID, r.attestation.PayloadDigest}])
 	if len(recorded) == 0 || err != nil {
 		return bar, err
 	}
 
 	i := slices.IndexFunc(recorded, func(st statement) bool {
-		person, e := signers.PersonOfName(t.Conn, s.d.repo.OrgID, st.signerID)
+		person, e := signers.PersonOfName(t.Conn, s.Deriver.Repo.OrgID, st.signerID)
 		err = errors.Join(err, e)
 		return slices.Contains(r.people, person)
 	})
@@ -201,7 +203,7 @@ func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error
 	}
 
 	dup := &duplicate{rec: recorded[i].rec}
-	for _, e := range policy.Latest(s.facts.Evidence) {
+	for _, e := range policy.Latest(s.Facts.Evidence) {
 		if e.Predicate == dup.rec.Predicate && e.Slot == dup.rec.Slot && slices.Contains(r.people, e.Person) &&
 			e.Attestation != dup.rec.ID {
 			dup.replacedBy = e.Attestation
@@ -217,14 +219,14 @@ func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error
 // distrusted: others do not keep it from being recorded again, but with another key. bar is
 // the one that has the same.
 func (t *tx) trustedStatements(
-	s *subject, r *recording, recorded []statement,
+	s *facts.Commit, r *recording, recorded []statement,
 ) (trusted []statement, bar *duplicate, err error) {
 	for _, st := range recorded {
 		if !st.isDistrusted {
 			trusted = append(trusted, st)
 			continue
 		}
-		org := s.d.repo.OrgID
+		org := s.Deriver.Repo.OrgID
 		signer, err := t.s.Signers.RowOf(t.Reader, signers.SignerOf(org, r.identity))
 		if err != nil {
 			return nil, nil, err
@@ -241,70 +243,71 @@ func (t *tx) trustedStatements(
 }
 
 // addAttestation records an attestation on a commit, and its effects.
-func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
+func (t *tx) addAttestation(v *view, s *facts.Commit, r *recording) error {
 	a, rec := r.attestation, &r.rec
 	*rec = ledger.AttestationRecord{
-		Org: s.d.repo.Org, Repo: s.d.repo.Name, Commit: a.Commit,
+		Org: s.Deriver.Repo.Org, Repo: s.Deriver.Repo.Name, Commit: a.Commit,
 		Predicate: a.Predicate, PredicateType: a.PredicateType,
 		Identity: r.identity, Signer: a.Signer.DN.CN,
 		Result: a.Result, RecordedAt: t.Now,
-		PayloadDigest: digestText(a.PayloadDigest[:]), Slot: a.Slot, AssertionDigest: passkey.Digest(a.Assertion),
+		PayloadDigest: facts.DigestText(a.PayloadDigest[:]), Slot: a.Slot, AssertionDigest: passkey.Digest(a.Assertion),
 		Reason: a.Reason(),
 	}
-	rec.Rollout = rolloutOf(rec)
+	rec.Rollout = facts.RolloutOf(rec)
 
 	var err error
-	if rec.ID, err = t.kernel.NewID(s.d.repo.OrgID, txn.AttestationPrefix); err != nil {
+	if rec.ID, err = t.kernel.NewID(s.Deriver.Repo.OrgID, txn.AttestationPrefix); err != nil {
 		return err
 	}
-	if rec.Event, err = t.s.Journal.AppendAttestation(t.kernel, s.d.repo, *rec, r.key, r.envelopeDigest); err != nil {
+	if rec.Event, err = t.s.Journal.AppendAttestation(t.kernel, s.Deriver.Repo, *rec, r.key,
+		r.envelopeDigest); err != nil {
 		return err
 	}
 
 	e := r.evidence()
-	e.Attestation, e.RecordedAt, e.WhilePromotable = rec.ID, t.Now, s.isPromotable(t.Now)
+	e.Attestation, e.RecordedAt, e.WhilePromotable = rec.ID, t.Now, s.IsPromotable(t.Now)
 	st, err := t.bufferAttestation(v, s, r, &e)
 	if err != nil {
 		return err
 	}
-	key := statementKey{s.id, a.PayloadDigest}
+	key := statementKey{s.ID, a.PayloadDigest}
 	v.statements[key] = append(v.statements[key], st)
 
-	s.attestations++
-	wasDeployed := s.facts.Deployed
+	s.Attestations++
+	wasDeployed := s.Facts.Deployed
 	if r.contract.NeedsVerdicts() {
 		for _, x := range r.contract.Expressions(&e) {
-			s.setVerdict(e.Attestation, x, r.verdicts[x])
+			s.SetVerdict(e.Attestation, x, r.verdicts[x])
 		}
 	}
-	s.add(e)
+	s.Add(e)
 	if err := t.recordException(s, r, &e); err != nil {
 		return err
 	}
 	if err := t.addMerge(v, s, r); err != nil {
 		return err
 	}
-	environment, err := t.environmentOf(s, &e, st.predicateID)
+	environment, err := t.s.States.EnvironmentOf(t.kernel, s, &e, st.predicateID)
 	if err != nil {
 		return err
 	}
-	j := judge(s, environment, e, wasDeployed)
-	if err := t.settle(s, r.cause()); err != nil {
+	j := states.Judge(s, environment, e, wasDeployed)
+	if err := t.s.States.Settle(t.kernel, s, r.cause()); err != nil {
 		return err
 	}
-	rec.Violation = j.note
-	if s.state == ledger.Deployed && !wasDeployed && environment.name == "" {
-		t.watchAgain(r.cause(), s.id)
+	rec.Violation = j.Note
+	if s.State == ledger.Deployed && !wasDeployed && environment.Name == "" {
+		t.s.Facts.WatchAgain(t.kernel, r.cause(), s.ID)
 	}
 	if err := t.recordDeployment(s, r, j); err != nil {
 		return err
 	}
-	return t.recordViolations(s, j)
+	return t.s.States.RecordViolations(t.kernel, s, j)
 }
 
 // bufferAttestation adds the rows of an attestation to the buffers.
-func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evidence) (st statement, err error) {
-	a, org := r.attestation, s.d.repo.OrgID
+func (t *tx) bufferAttestation(v *view, s *facts.Commit, r *recording, e *policy.Evidence) (st statement, err error) {
+	a, org := r.attestation, s.Deriver.Repo.OrgID
 	var typeID int64
 	st.rec = r.rec
 
@@ -337,12 +340,12 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 			return st, err
 		}
 	}
-	e.FinishedAt = policy.Finished(s.facts.Evidence, e)
-	e.WhilePromotable = e.WhilePromotable && s.d.contract.MayDeploy(s.facts, *e, a.Again != "", t.Now)
+	e.FinishedAt = policy.Finished(s.Facts.Evidence, e)
+	e.WhilePromotable = e.WhilePromotable && s.Deriver.Contract.MayDeploy(s.Facts, *e, a.Again != "", t.Now)
 
-	return st, t.insertAttestation(s, newAttestation{
-		Attestation: a, evidence: e, predicateID: st.predicateID, typeID: typeID, signerID: st.signerID, keyID: st.keyID,
-		event: r.rec.Event, envelope: r.envelope, assertion: r.assertion, assertionDigest: r.assertionDigest,
-		verdicts: r.verdicts,
+	return st, t.s.Facts.InsertAttestation(t.kernel, s, facts.NewAttestation{
+		Attestation: a, Evidence: e, PredicateID: st.predicateID, TypeID: typeID, SignerID: st.signerID, KeyID: st.keyID,
+		Event: r.rec.Event, Envelope: r.envelope, Assertion: r.assertion, AssertionDigest: r.assertionDigest,
+		Verdicts: r.verdicts,
 	})
 }

@@ -2,32 +2,33 @@ package store
 
 import (
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/facts"
+	ledgerfacts "github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/facts"
 )
 
 // recordException records what an exception says, if r is one, and adds it to the facts of its
 // commit.
-func (t *tx) recordException(s *subject, r *recording, e *policy.Evidence) error {
-	x, ok := facts.Exception(r.attestation, e)
+func (t *tx) recordException(s *facts.Commit, r *recording, e *policy.Evidence) error {
+	x, ok := ledgerfacts.Exception(r.attestation, e)
 	if !ok {
 		return nil
 	}
 	if err := t.auditException(s, r, x); err != nil {
 		return err
 	}
-	t.addException(s, x)
+	t.s.Facts.AddException(t.kernel, s, x)
 	return nil
 }
 
 // auditException appends the event of an exception that was granted or ended.
-func (t *tx) auditException(s *subject, r *recording, x policy.Exception) error {
+func (t *tx) auditException(s *facts.Commit, r *recording, x policy.Exception) error {
 	action := ledger.AuditExceptionGranted
 	if x.Until <= t.Now {
 		action = ledger.AuditExceptionEnded
 	}
-	repo := s.d.repo
+	repo := s.Deriver.Repo
 	return t.s.Journal.Audit(t.kernel, repo.OrgID, repo.Org, events.Audited{
 		Action: action, Repo: repo.Name, Target: r.rec.ID, After: []ledger.Field{
 			{Name: "commit", Value: r.rec.Commit},

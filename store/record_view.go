@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -13,8 +14,8 @@ import (
 // A view holds the data that a set of attestations needs. It is read for all of them at
 // once, and then updated with the effects of each.
 type view struct {
-	repos      map[string]*deriver // by org/repo in lower case
-	commits    map[commitKey]*subject
+	repos      map[string]*facts.Deriver // by org/repo in lower case
+	commits    map[commitKey]*facts.Commit
 	statements map[statementKey][]statement
 }
 
@@ -40,15 +41,15 @@ type statement struct {
 
 // deriver returns the deriver for the repo of an attestation, or the reason why the
 // attestation is refused.
-func (v *view) deriver(r *recording) (*deriver, error) {
+func (v *view) deriver(r *recording) (*facts.Deriver, error) {
 	d := v.repos[repoKey(r.org, r.repo)]
 	if d == nil {
 		return nil, ledger.Errorf(ledger.CodeNotFound, "repo %s/%s not found", r.org, r.repo)
 	}
-	if d.repo.KeyringVersion != r.keyringVersion {
+	if d.Repo.KeyringVersion != r.keyringVersion {
 		return nil, &unverified{r}
 	}
-	return d, d.repo.CheckWritable()
+	return d, d.Repo.CheckWritable()
 }
 
 // repoKey returns the key of a repo in view.repos. Like the database, it ignores the case
@@ -67,7 +68,7 @@ func (t *tx) view(list []*recording) (*view, error) {
 	if err := t.kernel.Flush(); err != nil { // effects of the set's earlier attestations
 		return nil, err
 	}
-	v := &view{commits: make(map[commitKey]*subject, len(list)), statements: make(map[statementKey][]statement)}
+	v := &view{commits: make(map[commitKey]*facts.Commit, len(list)), statements: make(map[statementKey][]statement)}
 	if err := t.viewRepos(v, list); err != nil {
 		return nil, fmt.Errorf("read repos: %w", err)
 	}
@@ -77,7 +78,7 @@ func (t *tx) view(list []*recording) (*view, error) {
 	if err := t.viewStatements(v, list); err != nil {
 		return nil, fmt.Errorf("read statements: %w", err)
 	}
-	return v, t.gather(v.subjects(list))
+	return v, t.s.Facts.Gather(t.Reader, v.subjects(list))
 }
 
 // viewPeople reads again who the people of an org are, and the version of its keyring, after some
@@ -88,15 +89,15 @@ func (t *tx) viewPeople(v *view, orgID int64, joined []int64, person int64) erro
 		return fmt.Errorf("read the version of a keyring: %w", err)
 	}
 	for _, d := range v.repos {
-		if d.repo.OrgID == orgID {
-			d.repo.KeyringVersion = txn.KeyringVersion(orgID, version)
+		if d.Repo.OrgID == orgID {
+			d.Repo.KeyringVersion = txn.KeyringVersion(orgID, version)
 		}
 	}
 
 	commits := v.subjectsOf(orgID)
 	for _, s := range commits {
-		for i := range s.facts.Evidence {
-			e := &s.facts.Evidence[i]
+		for i := range s.Facts.Evidence {
+			e := &s.Facts.Evidence[i]
 			if slices.Contains(joined, e.Person) {
 				e.Person = person
 			}
@@ -107,14 +108,14 @@ func (t *tx) viewPeople(v *view, orgID int64, joined []int64, person int64) erro
 			e.Individual = w.Individual
 		}
 	}
-	return t.gatherPeople(commits)
+	return t.s.Facts.GatherPeople(t.kernel, commits)
 }
 
 // subjectsOf returns the commits of an org.
-func (v *view) subjectsOf(orgID int64) []*subject {
-	var list []*subject
+func (v *view) subjectsOf(orgID int64) []*facts.Commit {
+	var list []*facts.Commit
 	for _, s := range v.commits {
-		if s.d.repo.OrgID == orgID {
+		if s.Deriver.Repo.OrgID == orgID {
 			list = append(list, s)
 		}
 	}
@@ -125,15 +126,15 @@ func (v *view) subjectsOf(orgID int64) []*subject {
 // the commits of others may inherit evidence.
 func (v *view) isInherited(r *recording, others []*recording) bool {
 	s := v.commitOf(r)
-	return s != nil && r.created && s.isInherited() && slices.ContainsFunc(others, func(other *recording) bool {
+	return s != nil && r.created && s.IsInherited() && slices.ContainsFunc(others, func(other *recording) bool {
 		heir := v.commitOf(other)
-		return heir != nil && heir != s && heir.inheritsFrom(s.commitRow)
+		return heir != nil && heir != s && heir.InheritsFrom(s.CommitRow)
 	})
 }
 
 // viewRepos reads the repos of the attestations.
 func (t *tx) viewRepos(v *view, list []*recording) error {
-	v.repos = make(map[string]*deriver)
+	v.repos = make(map[string]*facts.Deriver)
 
 	orgs := make(map[string]int64)
 	var names []any
@@ -177,7 +178,7 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 	}
 
 	for _, r := range repos {
-		d, err := t.deriver(r)
+		d, err := t.s.Facts.Deriver(t.Reader, r)
 		if err != nil {
 			return err
 		}
@@ -189,34 +190,34 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 // viewCommits reads those commits of the attestations that exist.
 func (t *tx) viewCommits(v *view, list []*recording) error {
 	var keys []any
-	derivers := make(map[int64]*deriver)
+	derivers := make(map[int64]*facts.Deriver)
 	seen := make(map[commitKey]bool, len(list))
 	for _, r := range list {
 		d := v.repos[repoKey(r.org, r.repo)]
 		if d == nil {
 			continue
 		}
-		key := commitKey{d.repo.ID, r.attestation.Commit}
+		key := commitKey{d.Repo.ID, r.attestation.Commit}
 		if !seen[key] {
 			seen[key] = true
-			derivers[d.repo.ID] = d
+			derivers[d.Repo.ID] = d
 			keys = append(keys, key.repoID, key.sha)
 		}
 	}
 
 	return t.EachIn(func(row txn.Scanner) error {
-		c, err := scanCommitRow(row)
+		c, err := facts.ScanCommitRow(row)
 		if err != nil {
 			return err
 		}
-		v.commits[commitKey{c.repoID, c.sha}] = &subject{commitRow: c, d: derivers[c.repoID]}
+		v.commits[commitKey{c.RepoID, c.SHA}] = &facts.Commit{CommitRow: c, Deriver: derivers[c.RepoID]}
 		return nil
-	}, selectCommitRow+"WHERE (repo_id, sha) IN ", 2, keys)
+	}, facts.SelectCommitRow+"WHERE (repo_id, sha) IN ", 2, keys)
 }
 
 // subjects returns the existing commits of attestations, each once.
-func (v *view) subjects(list []*recording) (subjects []*subject) {
-	seen := make(map[*subject]bool, len(list))
+func (v *view) subjects(list []*recording) (subjects []*facts.Commit) {
+	seen := make(map[*facts.Commit]bool, len(list))
 	for _, r := range list {
 		if s := v.commitOf(r); s != nil && !seen[s] {
 			seen[s] = true
@@ -227,17 +228,18 @@ func (v *view) subjects(list []*recording) (subjects []*subject) {
 }
 
 // commitOf returns the commit of an attestation, or nil if it does not exist.
-func (v *view) commitOf(r *recording) *subject {
+func (v *view) commitOf(r *recording) *facts.Commit {
 	d := v.repos[repoKey(r.org, r.repo)]
 	if d == nil {
 		return nil
 	}
-	return v.commits[commitKey{d.repo.ID, r.attestation.Commit}]
+	return v.commits[commitKey{d.Repo.ID, r.attestation.Commit}]
 }
 
 // selectStatements reads records by commit and payload digest. It names the index, because
 // a commit may have many attestations.
-const selectStatements = "SELECT a.commit_id, a.signer_id, a.key_id, NOT (" + isTrusted + "), " + attestationColumns +
+const selectStatements = "SELECT a.commit_id, a.signer_id, a.key_id, NOT (" + facts.IsTrusted + "), " +
+	facts.AttestationColumns +
 	" FROM attestations a /*+index attestations_by_commit*/ /*+ordered*/ JOIN commits c ON c.id = a.commit_id" +
 	" WHERE (a.commit_id, a.payload_digest) IN "
 
@@ -250,22 +252,23 @@ func (t *tx) viewStatements(v *view, list []*recording) error {
 		if d == nil {
 			continue
 		}
-		if s := v.commits[commitKey{d.repo.ID, r.attestation.Commit}]; s != nil && s.attestations > 0 {
-			repos[s.id] = d.repo
-			keys = append(keys, s.id, r.attestation.PayloadDigest[:])
+		if s := v.commits[commitKey{d.Repo.ID, r.attestation.Commit}]; s != nil && s.Attestations > 0 {
+			repos[s.ID] = d.Repo
+			keys = append(keys, s.ID, r.attestation.PayloadDigest[:])
 		}
 	}
 
 	return t.EachIn(func(row txn.Scanner) error {
 		var st statement
 		var commitID int64
-		a, err := t.scanAttestation(row, func() txn.Repo { return repos[commitID] }, &commitID, &st.signerID, &st.keyID,
+		a, err := t.s.Facts.ScanAttestation(t.Reader, row, func() txn.Repo { return repos[commitID] }, &commitID,
+			&st.signerID, &st.keyID,
 			&st.isDistrusted)
 		if err != nil {
 			return err
 		}
-		st.rec = a.rec.Row
-		key := statementKey{commitID, [32]byte(a.digest)}
+		st.rec = a.Record.Row
+		key := statementKey{commitID, [32]byte(a.Digest)}
 		v.statements[key] = append(v.statements[key], st)
 		return nil
 	}, selectStatements, 2, keys)

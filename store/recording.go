@@ -7,9 +7,10 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
-	"github.com/ledgerd/ledgerd/ledger/facts"
+	ledgerfacts "github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
 )
 
@@ -54,7 +55,7 @@ func newRecording(org, repo string, a *attestation.Attestation, keyringVersion i
 	r := &recording{
 		org: org, repo: repo,
 		envelope:       envelope.Pack(a.Envelope, a.Payload),
-		envelopeDigest: digestText(digest[:]),
+		envelopeDigest: facts.DigestText(digest[:]),
 	}
 	r.setVerified(a, keyringVersion)
 	if len(a.Assertion) > 0 {
@@ -71,7 +72,7 @@ func (r *recording) setVerified(a *attestation.Attestation, keyringVersion int64
 }
 
 // evidence returns the evidence in the attestation, without the data of its record.
-func (r *recording) evidence() policy.Evidence { return facts.Evidence(r.attestation) }
+func (r *recording) evidence() policy.Evidence { return ledgerfacts.Evidence(r.attestation) }
 
 // setStale refuses a statement that the same person's evidence has overtaken. It reports
 // whether it has.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -19,16 +21,16 @@ import (
 func (s *Store) Register(
 	ctx context.Context, org, repo, sha string, n ledger.Registration,
 ) (v ledger.Commit, created bool, err error) {
-	sub, err := submit(sha, n)
+	sub, err := overlaps.Submit(sha, n)
 	if err != nil {
 		return v, false, err
 	}
 	v, done, err := s.registerCommit(ctx, org, repo, sha, sub)
-	if err != nil || sub.object == nil || !sub.object.HasSSHSignature() {
+	if err != nil || sub.Object == nil || !sub.Object.HasSSHSignature() {
 		return v, done.created, err
 	}
 
-	signature, isNew, err := s.recordSignature(ctx, org, repo, sub.object)
+	signature, isNew, err := s.recordSignature(ctx, org, repo, sub.Object)
 	if err == nil && isNew {
 		v, err = read(ctx, s, txn.ForWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
 	}
@@ -38,15 +40,15 @@ func (s *Store) Register(
 
 // registerCommit registers a commit, and returns its record.
 func (s *Store) registerCommit(
-	ctx context.Context, org, repo, sha string, sub submission,
+	ctx context.Context, org, repo, sha string, sub overlaps.Submission,
 ) (v ledger.Commit, done registered, err error) {
-	p, err := s.prospect(ctx, org, repo, sha, sub.Registration)
+	p, err := s.Prospect(ctx, org, repo, sha, sub.Registration)
 	if err != nil {
 		return v, done, err
 	}
-	var ahead *prospectScan
-	if p.tip.Branch != "" && sub.concernsRadar {
-		if ahead, err = s.scanProspect(ctx, p); err != nil {
+	var ahead *overlaps.ProspectScan
+	if p.Tip.Branch != "" && sub.ConcernsRadar {
+		if ahead, err = s.ScanProspect(ctx, p); err != nil {
 			return v, done, err
 		}
 	}
@@ -62,17 +64,18 @@ func (s *Store) registerCommit(
 // registered is the result of a registration.
 type registered struct {
 	repo    txn.Repo
-	radar   tipResult
+	radar   overlaps.TipResult
 	created bool
 }
 
-func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) (done registered, err error) {
-	d, err := t.writableDeriver(org, repo)
+func (t *tx) register(org, repo, sha string, n overlaps.Submission, ahead *overlaps.ProspectScan) (done registered,
+	err error) {
+	d, err := t.s.Facts.WritableDeriver(t.Reader, org, repo)
 	if err != nil {
 		return done, err
 	}
-	done.repo = d.repo
-	c, isNew, err := t.findOrAddCommit(d, sha)
+	done.repo = d.Repo
+	c, isNew, err := t.s.Facts.FindOrAddCommit(t.kernel, d, sha)
 	if err != nil {
 		return done, err
 	}
@@ -82,11 +85,11 @@ func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) 
 		return done, err
 	}
 	if !isNew {
-		s, err := t.gatherOne(d, c)
+		s, err := t.s.Facts.GatherOne(t.Reader, d, c)
 		if err != nil {
 			return done, err
 		}
-		if err := t.settleDue(s, ledger.Cause{}); err != nil {
+		if err := t.s.States.SettleDue(t.kernel, s, ledger.Cause{}); err != nil {
 			return done, err
 		}
 	}
@@ -98,13 +101,13 @@ func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) 
 	if err != nil {
 		return done, err
 	}
-	if !c.isProven() && c.merged&isMerged != 0 { // its merges may know its authors now
-		t.inheritChanged(d, c, ledger.Cause{Type: ledger.CauseCommit, ID: c.sha})
+	if !c.IsProven() && c.Merged&facts.IsMerged != 0 { // its merges may know its authors now
+		t.s.Facts.InheritChanged(t.kernel, d, c, ledger.Cause{Type: ledger.CauseCommit, ID: c.SHA})
 	}
-	if !n.concernsRadar && !moved {
-		done.radar.commit = c.id
-		t.addWork(ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}, c.id)
-		return done, t.drain(d)
+	if !n.ConcernsRadar && !moved {
+		done.radar.Commit = c.ID
+		t.s.Facts.AddWork(ledger.Cause{Type: ledger.CauseCommit, ID: c.SHA}, c.ID)
+		return done, t.s.States.Drain(t.kernel, d)
 	}
 	done.radar, err = t.registerTip(d, c, isNew, n.Registration, ahead)
 	return done, err
@@ -112,11 +115,11 @@ func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) 
 
 // checkClaims returns an error if a registration contradicts what the ledger knows of a
 // commit. Only the commit object may correct the author.
-func (t *tx) checkClaims(c *commitRow, n submission) error {
+func (t *tx) checkClaims(c *facts.CommitRow, n overlaps.Submission) error {
 	switch {
-	case n.object != nil:
+	case n.Object != nil:
 		return nil
-	case c.isProven():
+	case c.IsProven():
 		return t.checkProven(c, n.Registration)
 	}
 	return checkAuthor(c, n.Author)
@@ -124,13 +127,13 @@ func (t *tx) checkClaims(c *commitRow, n submission) error {
 
 // describeCommit stores what a registration says of a commit. moved reports whether the
 // radar must look at the commit again.
-func (t *tx) describeCommit(d *deriver, c *commitRow, n submission) (moved bool, err error) {
-	claims, isProof := n.Registration, n.object != nil && !c.isProven()
-	if isProof || c.isProven() {
+func (t *tx) describeCommit(d *facts.Deriver, c *facts.CommitRow, n overlaps.Submission) (moved bool, err error) {
+	claims, isProof := n.Registration, n.Object != nil && !c.IsProven()
+	if isProof || c.IsProven() {
 		claims = gitobject.WithoutClaims(claims)
 	}
-	if n.object != nil && !isProof {
-		if err := t.readAgain(d, c, n.object); err != nil {
+	if n.Object != nil && !isProof {
+		if err := t.readAgain(d, c, n.Object); err != nil {
 			return false, err
 		}
 	}
@@ -138,73 +141,73 @@ func (t *tx) describeCommit(d *deriver, c *commitRow, n submission) (moved bool,
 		return false, err
 	}
 	if !isProof {
-		return false, t.logKnown(d.repo, c.id, nil)
+		return false, t.s.Facts.LogKnown(t.kernel, d.Repo, c.ID, nil)
 	}
-	return t.prove(d, c, n.object)
+	return t.prove(d, c, n.Object)
 }
 
 // readAgain takes from the object of a proven commit who wrote it: an earlier release may have read
 // fewer co-authors.
-func (t *tx) readAgain(d *deriver, c *commitRow, o *gitobject.Commit) error {
-	writers, err := encodeWriters(o.Writers())
+func (t *tx) readAgain(d *facts.Deriver, c *facts.CommitRow, o *gitobject.Commit) error {
+	writers, err := facts.EncodeWriters(o.Writers())
 	if err != nil {
 		return err
 	}
-	if writers != c.claims.writers {
-		c.claims.writers = writers
-		t.inheritChanged(d, c, ledger.Cause{Type: ledger.CauseCommit, ID: c.sha})
+	if writers != c.Claims.Writers {
+		c.Claims.Writers = writers
+		t.s.Facts.InheritChanged(t.kernel, d, c, ledger.Cause{Type: ledger.CauseCommit, ID: c.SHA})
 	}
 	return nil
 }
 
 // registered returns the record of a commit after its registration.
 func (rd reader) registered(done registered) (ledger.Commit, error) {
-	c, err := scanCommit(rd.Row(selectCommit+"WHERE id = ?", done.radar.commit))
+	c, err := facts.ScanCommit(rd.Row(facts.SelectCommit+"WHERE id = ?", done.radar.Commit))
 	if err != nil {
 		return c.Row, fmt.Errorf("read commit: %w", err)
 	}
-	if done.radar.scanned {
-		c.Row.Overlaps, c.Row.OverlapsTruncated = done.radar.counts(), done.radar.more
+	if done.radar.Scanned {
+		c.Row.Overlaps, c.Row.OverlapsTruncated = done.radar.Counts(), done.radar.More
 	}
 	if err := rd.completeCommit(done.repo, &c, ""); err != nil {
 		return c.Row, err
 	}
-	radar, err := rd.result(done.radar, asSide(c.Row.CommitSummary), maxReported)
+	radar, err := overlaps.Result(rd.Reader, done.radar, overlaps.AsSide(c.Row.CommitSummary), overlaps.MaxReported)
 	c.Row.Radar = &radar
 	return c.Row, err
 }
 
 // registerTip has the radar scan a registered commit, and derives its state again.
 func (t *tx) registerTip(
-	d *deriver, c *commitRow, isNew bool, n ledger.Registration, ahead *prospectScan,
-) (tipResult, error) {
+	d *facts.Deriver, c *facts.CommitRow, isNew bool, n ledger.Registration, ahead *overlaps.ProspectScan,
+) (overlaps.TipResult, error) {
 	merged, err := n, error(nil)
 	if !isNew {
-		if merged, err = t.registrationOf(c.id); err != nil {
-			return tipResult{}, err
+		if merged, err = facts.RegistrationOf(t.Reader, c.ID); err != nil {
+			return overlaps.TipResult{}, err
 		}
 	}
-	result, err := t.track(d, c, n, merged, ahead)
+	result, err := t.s.Radar.Track(t.kernel, d, c, n, merged, ahead)
 	if err != nil {
 		return result, err
 	}
 
-	cause := ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}
-	if c.state >= ledger.Promotable && result.blocked(d.contract.Radar) {
-		if cause, err = t.cause(c, result); err != nil {
+	cause := ledger.Cause{Type: ledger.CauseCommit, ID: c.SHA}
+	if c.State >= ledger.Promotable && result.Blocked(d.Contract.Radar) {
+		if cause, err = overlaps.Cause(t.kernel, c, result); err != nil {
 			return result, err
 		}
 	}
-	t.addWork(cause, c.id)
-	return result, t.drain(d)
+	t.s.Facts.AddWork(cause, c.ID)
+	return result, t.s.States.Drain(t.kernel, d)
 }
 
 // claimCommit stores what a registration claims of a commit.
-func (t *tx) claimCommit(d *deriver, c *commitRow, n ledger.Registration) error {
-	if err := c.claims.add(c.claimedTargets(), n); err != nil {
+func (t *tx) claimCommit(d *facts.Deriver, c *facts.CommitRow, n ledger.Registration) error {
+	if err := c.Claims.Add(c.ClaimedTargets(), n); err != nil {
 		return err
 	}
-	if err := t.claimKey(d.repo.OrgID, n.SigningKey); err != nil {
+	if err := t.claimKey(d.Repo.OrgID, n.SigningKey); err != nil {
 		return err
 	}
 	_, err := t.Exec(`
@@ -213,7 +216,7 @@ UPDATE commits SET branch = coalesce(nullif(?, ''), branch), target = coalesce(n
   author_email = coalesce(nullif(?, ''), author_email), message = coalesce(nullif(?, ''), message),
   committed_at = coalesce(nullif(CAST(? AS BIGINT), 0), committed_at), targets = ?, writers = ?, signing_keys = ?
 WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Message, n.CommittedAt,
-		c.claims.targets, c.claims.writers, c.claims.signingKeys, c.id)
+		c.Claims.Targets, c.Claims.Writers, c.Claims.SigningKeys, c.ID)
 	if err != nil {
 		return fmt.Errorf("update commit: %w", err)
 	}
@@ -221,30 +224,31 @@ WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Mess
 	if n.Parents == nil && n.Ancestors == nil && n.Contained == nil && n.Changes == nil {
 		return nil
 	}
-	details, err := t.findDetails(c.id)
+	details, err := facts.FindDetails(t.Reader, c.ID)
 	if err != nil {
 		return err
 	}
-	details.merge(n)
-	return t.saveDetails(c.id, details)
+	details.Merge(n)
+	return t.s.Facts.SaveDetails(t.kernel, c.ID, details)
 }
 
 // Withdraw takes a commit out of flight because its branch was given up. It is a no-op if
 // the commit is not in flight.
 func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
 	return s.write(ctx, org, func(t *tx) error {
-		d, err := t.writableDeriver(org, repo)
+		d, err := t.s.Facts.WritableDeriver(t.Reader, org, repo)
 		if err != nil {
 			return err
 		}
-		c, err := t.findCommit(d.repo, shaOrPrefix)
+		c, err := facts.FindCommit(t.Reader, d.Repo, shaOrPrefix)
 		if err != nil {
 			return err
 		}
-		err = t.endTips(d, radarindex.Withdrawn, "t.commit_id = ? AND t.flight < ?", c.ID, radarindex.Superseded)
+		err = t.s.Radar.EndTips(t.kernel, d, radarindex.Withdrawn, "t.commit_id = ? AND t.flight < ?", c.ID,
+			radarindex.Superseded)
 		if err != nil {
 			return err
 		}
-		return t.drain(d)
+		return t.s.States.Drain(t.kernel, d)
 	})
 }

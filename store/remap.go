@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -37,9 +38,7 @@ func (s *Store) resumeMapping(ctx context.Context) error {
 SELECT NOT EXISTS (SELECT 1 FROM orgs o JOIN backlog b ON b.org_id = o.id AND b.kind = 'map')
   AND NOT EXISTS (SELECT 1 FROM repos WHERE mapping_version < ?)`, attestation.MappingVersion).Scan(&isMapped)
 	})
-	if isMapped {
-		s.setMapped()
-	}
+	s.SetMapped(isMapped)
 	return err
 }
 
@@ -133,9 +132,9 @@ func scanMapped(row txn.Scanner) (a mappedRow, err error) {
 // remapOne maps a statement. It returns the size of its envelope, and whether its outcome
 // has changed. That of an envelope that was pruned stays.
 func (t *tx) remapOne(a *mappedRow) (size int, changed bool, err error) {
-	before := latestKey{a.commitID, a.predicateID, a.slot, a.signerID}
-	envelope, err := t.envelope(a.id)
-	if isPruned(err) {
+	before := facts.LatestKey{Commit: a.commitID, Predicate: a.predicateID, Slot: a.slot, Signer: a.signerID}
+	envelope, err := facts.Envelope(t.Reader, a.id)
+	if facts.IsPruned(err) {
 		_, err := t.Exec("UPDATE attestations SET mapping_version = ? WHERE id = ?", attestation.MappingVersion, a.id)
 		if err == nil {
 			changed, err = t.remapLatest(a, before, before, a.result)
@@ -173,7 +172,7 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 	if err := t.linkRecorded(a, policy.Builds(o.Predicate, o.Result.Status), artifacts.Digests); err != nil {
 		return 0, false, fmt.Errorf("link artifacts: %w", err)
 	}
-	after := latestKey{a.commitID, predicateID, o.Slot, a.signerID}
+	after := facts.LatestKey{Commit: a.commitID, Predicate: predicateID, Slot: o.Slot, Signer: a.signerID}
 	if changed, err = t.remapLatest(a, before, after, o.Result); err != nil {
 		return 0, false, err
 	}
@@ -185,7 +184,7 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 
 // remapLatest updates the latest evidence of a commit, and of others that inherit it. It reports whether
 // that has changed.
-func (t *tx) remapLatest(a *mappedRow, before, after latestKey, result ledger.Result) (changed bool, err error) {
+func (t *tx) remapLatest(a *mappedRow, before, after facts.LatestKey, result ledger.Result) (changed bool, err error) {
 	isNew, err := t.moveLatest(before, after, a.id, result.Status)
 	if err != nil {
 		return false, fmt.Errorf("update the latest: %w", err)
@@ -193,7 +192,7 @@ func (t *tx) remapLatest(a *mappedRow, before, after latestKey, result ledger.Re
 	if before == after && result == a.result && !isNew {
 		return false, nil
 	}
-	return true, t.remapInherited(mappingCause(), before, after)
+	return true, t.s.Facts.RemapInherited(t.kernel, mappingCause(), before, after)
 }
 
 // linkRecorded links the artifacts of a statement that an earlier release recorded. Newer
@@ -206,7 +205,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build)
 DO UPDATE SET attestation_id = excluded.attestation_id
 WHERE excluded.attestation_id < artifacts.attestation_id`,
-			a.orgID, DigestKey(digest), a.commitID, a.identity, a.signerID, isBuild, a.id)
+			a.orgID, facts.DigestKey(digest), a.commitID, a.identity, a.signerID, isBuild, a.id)
 		if err != nil {
 			return err
 		}
@@ -231,30 +230,30 @@ WHERE id = ?2`, a.recordedAt, predicateID)
 // moveLatest makes an attestation the latest for its present key, unless there is a newer
 // one or it is distrusted, and no longer for the key that it had before. It reports whether the attestation
 // was not the latest before.
-func (t *tx) moveLatest(before, after latestKey, id int64, status ledger.Status) (isNew bool, err error) {
+func (t *tx) moveLatest(before, after facts.LatestKey, id int64, status ledger.Status) (isNew bool, err error) {
 	removed, err := t.Exec(`
 DELETE FROM latest WHERE commit_id = ? AND predicate_id = ? AND slot = ? AND signer_id = ? AND attestation_id = ?`,
-		before.commit, before.predicate, before.slot, before.signer, id)
+		before.Commit, before.Predicate, before.Slot, before.Signer, id)
 	if err != nil {
 		return false, err
 	}
 
-	var other retraced
+	var other facts.Retraced
 	err = t.Row(`
 SELECT a.id, a.status FROM latest l JOIN attestations a ON a.id = l.attestation_id
 WHERE l.commit_id = ? AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?`,
-		after.commit, after.predicate, after.slot, after.signer).Scan(&other.id, &other.status)
-	switch this := (retraced{id, status}); {
+		after.Commit, after.Predicate, after.Slot, after.Signer).Scan(&other.ID, &other.Status)
+	switch this := (facts.Retraced{ID: id, Status: status}); {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
 		return false, err
-	case !this.isLater(other):
+	case !this.IsLater(other):
 		return false, nil
 	}
 	added, err := t.Exec(`
 INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id)
-SELECT ?, ?, ?, ?, a.id FROM attestations a WHERE a.id = ? AND `+isTrusted+`
+SELECT ?, ?, ?, ?, a.id FROM attestations a WHERE a.id = ? AND `+facts.IsTrusted+`
 ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`,
-		after.commit, after.predicate, after.slot, after.signer, id)
+		after.Commit, after.Predicate, after.Slot, after.Signer, id)
 	return added > removed, err
 }

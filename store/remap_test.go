@@ -116,7 +116,7 @@ func TestMappingFindsTheLatestBefore(t *testing.T) {
 UPDATE envelopes SET body = randomblob(32), payload = NULL, payload_at = -1 WHERE attestation_id = 1;
 UPDATE attestations SET mapping_version = 1; UPDATE repos SET mapping_version = 1`)
 	}))
-	w.caches.mapped.Store(false)
+	w.SetMapped(false)
 	must.OK(t, w.Settle(ctx)) // the second is no statement, and is mapped to its type
 
 	var list []string

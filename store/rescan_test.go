@@ -35,10 +35,13 @@ func TestRescanSkipsCommitsNotYetReevaluated(t *testing.T) {
 	setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"}],"radar":{"block":"LOW"}}`)
 	var tip int64
 	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
-		err := t.Row("SELECT commit_id FROM tips WHERE branch = 'one'").Scan(&tip)
-		return cmp.Or(err, t.mark("?", tip))
+		if err := t.Row("SELECT commit_id FROM tips WHERE branch = 'one'").Scan(&tip); err != nil {
+			return err
+		}
+		_, err := t.Exec("UPDATE tips SET policy_version = 0 WHERE commit_id = ?", tip)
+		return cmp.Or(err, t.s.jobs.Later(t.kernel, 1, backlog.Settle, tip, ledger.Cause{Type: ledger.CauseRadar}))
 	}))
-	must.OK(t, s.settleNext(t.Context(), &backlog.Job{Repo: 1, Task: backlog.Settle, Ref: tip, Org: 1}))
+	must.OK(t, s.SettleNext(t.Context(), &backlog.Job{Repo: 1, Task: backlog.Settle, Ref: tip, Org: 1}))
 	if c := state(); c.State != ledger.Promotable {
 		t.Errorf("after the re-scan of another tip: state is %s, want %s", c.State, ledger.Promotable)
 	}

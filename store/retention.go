@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -113,8 +114,8 @@ WHERE a.repo_id = ? AND (a.recorded_at, a.id) > (?, ?) ORDER BY a.recorded_at, a
 }
 
 func (t *tx) pruneEnvelope(row int64) error {
-	whole, err := t.envelope(row)
-	if isPruned(err) {
+	whole, err := facts.Envelope(t.Reader, row)
+	if facts.IsPruned(err) {
 		return nil
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/search"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -353,7 +354,7 @@ FROM repos r /*+index repos_by_org*/ /*+ordered*/ JOIN attestations a ON a.repo_
 
 // selectFound has the columns of an attestation a for addAttestation.
 const selectFound = `
-SELECT a.attestation_id, a.id, a.predicate_id, a.signer_id, a.status, ` + ageOf + `, c.sha, r.name`
+SELECT a.attestation_id, a.id, a.predicate_id, a.signer_id, a.status, ` + facts.AgeOf + `, c.sha, r.name`
 
 // addAttestation adds the attestation in a row of selectFound.
 func (f *finder) addAttestation(row txn.Scanner, rank search.Rank) error {

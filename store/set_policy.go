@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/policies"
 )
 
@@ -18,17 +19,17 @@ func (s *Store) SetPolicy(
 	ctx context.Context, org, repo string, contract policy.Contract, ifVersion int, by string,
 ) (policy.Policy, error) {
 	return write(ctx, s, org, func(t *tx) (p policy.Policy, err error) {
-		d, err := t.writableDeriver(org, repo)
+		d, err := t.s.Facts.WritableDeriver(t.Reader, org, repo)
 		if err != nil {
 			return p, err
 		}
-		r := d.repo
+		r := d.Repo
 		if ifVersion != 0 && ifVersion != r.PolicyVersion {
 			return p, ledger.Errorf(ledger.CodePreconditionFailed,
 				"the active policy is version %d, not %d: read it again", r.PolicyVersion, ifVersion)
 		}
 
-		if err := contract.CheckSize(d.contract.Size()); err != nil {
+		if err := contract.CheckSize(d.Contract.Size()); err != nil {
 			return p, err
 		}
 
@@ -49,8 +50,8 @@ func (s *Store) SetPolicy(
 		if err := t.s.jobs.Later(t.kernel, r.ID, backlog.Settle, 0, ledger.Cause{Type: ledger.CausePolicy}); err != nil {
 			return p, err
 		}
-		if !d.contract.Radar.Covers(contract.Radar) {
-			if err := t.markAllTips(r.ID); err != nil {
+		if !d.Contract.Radar.Covers(contract.Radar) {
+			if err := overlaps.MarkAllTips(t.kernel, r.ID); err != nil {
 				return p, err
 			}
 		}

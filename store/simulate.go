@@ -5,6 +5,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -15,7 +17,7 @@ func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Con
 	sim := ledger.Simulation{Sums: []ledger.MoveSum{}, Moves: []ledger.Move{}}
 	for last := int64(0); ; {
 		b, err := read(ctx, s, txn.ByOrg(org), func(rd reader) (simulated, error) {
-			return rd.nextSimulated(org, repo, last, deriver{contract: &draft})
+			return rd.nextSimulated(org, repo, last, facts.Deriver{Contract: &draft})
 		})
 		if err != nil || b.last == 0 {
 			return sim, err
@@ -30,12 +32,12 @@ func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Con
 
 // A simulated is a batch of commits that are not DEPLOYED, with a draft contract.
 type simulated struct {
-	list []*subject
+	list []*facts.Commit
 	last int64 // the row id of the last commit of the batch; 0 if there are no more
 	at   ledger.Time
 }
 
-func (rd reader) nextSimulated(org, repo string, after int64, d deriver) (b simulated, err error) {
+func (rd reader) nextSimulated(org, repo string, after int64, d facts.Deriver) (b simulated, err error) {
 	r, err := rd.FindRepo(org, repo)
 	if err != nil {
 		return b, err
@@ -44,31 +46,31 @@ func (rd reader) nextSimulated(org, repo string, after int64, d deriver) (b simu
 	if err != nil {
 		return b, err
 	}
-	if err := d.contract.CheckSize(active.Size()); err != nil {
+	if err := d.Contract.CheckSize(active.Size()); err != nil {
 		return b, err
 	}
-	commits, err := all(rd, scanCommitRow,
-		selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.ID, after, maxSettled)
+	commits, err := all(rd, facts.ScanCommitRow,
+		facts.SelectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.ID, after, states.MaxSettled)
 	if err != nil || len(commits) == 0 {
 		return b, err
 	}
 
-	b.last, b.at = commits[len(commits)-1].id, rd.Now
-	d.repo = r
+	b.last, b.at = commits[len(commits)-1].ID, rd.Now
+	d.Repo = r
 	for _, c := range commits {
-		if c.state != ledger.Deployed {
-			b.list = append(b.list, &subject{commitRow: c, d: &d})
+		if c.State != ledger.Deployed {
+			b.list = append(b.list, &facts.Commit{CommitRow: c, Deriver: &d})
 		}
 	}
-	return b, rd.gather(b.list)
+	return b, rd.s.Facts.Gather(rd.Reader, b.list)
 }
 
 // evaluateSimulated evaluates the draft's expressions where no verdicts are stored. It
 // stores none.
-func (s *Store) evaluateSimulated(ctx context.Context, org string, list []*subject) error {
+func (s *Store) evaluateSimulated(ctx context.Context, org string, list []*facts.Commit) error {
 	for _, c := range list {
-		err := s.evaluateStored(ctx, org, c.unevaluated, func(v verdictRow) {
-			c.setVerdict(v.attestation, v.expression, v.verdict)
+		err := s.EvaluateStored(ctx, org, c.Unevaluated, func(v facts.VerdictRow) {
+			c.SetVerdict(v.Attestation, v.Expression, v.Verdict)
 		})
 		if err != nil {
 			return err
@@ -81,17 +83,17 @@ func (s *Store) evaluateSimulated(ctx context.Context, org string, list []*subje
 func (b *simulated) addTo(sim *ledger.Simulation) {
 	for _, s := range b.list {
 		sim.Evaluated++
-		if derived := s.d.contract.Derive(s.facts, b.at); derived.State != s.state {
-			sim.Add(move(s.commitRow, derived))
+		if derived := s.Deriver.Contract.Derive(s.Facts, b.at); derived.State != s.State {
+			sim.Add(move(s.CommitRow, derived))
 		}
 	}
 }
 
 // move returns the move of a commit to a derived state. The reasons are those of the
 // requirements for the states between the old and the new one, and for the state after.
-func move(c *commitRow, derived policy.Derivation) ledger.Move {
-	m := ledger.Move{Commit: c.sha, From: c.state, To: derived.State, Reasons: []string{}}
-	low, high := min(c.state, derived.State), max(c.state, derived.State)
+func move(c *facts.CommitRow, derived policy.Derivation) ledger.Move {
+	m := ledger.Move{Commit: c.SHA, From: c.State, To: derived.State, Reasons: []string{}}
+	low, high := min(c.State, derived.State), max(c.State, derived.State)
 	for _, r := range derived.Requirements {
 		if r.Applies && r.State > low && r.State <= high+1 {
 			reason := r.Reason

@@ -16,10 +16,12 @@ import (
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/policies"
-	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 	"github.com/ledgerd/ledgerd/store/webhooks"
 )
@@ -31,22 +33,18 @@ type Store struct {
 	*policies.Contracts
 	*signers.Signers
 	*access.Access
+	*facts.Facts
+	*overlaps.Radar
+	*states.States
 
 	db        *txn.DB
 	jobs      *backlog.Jobs
 	committed func(sqldb.Commit)
 
-	caches *caches
-	tips   *radarindex.Set
-	// batch is used only by the writer's goroutine.
-	batch *batch
+	caches    *caches
+	deploying *deploying
 
-	// previewSlots limits the number of concurrent PreviewOverlaps calls.
-	previewSlots chan struct{}
-	maxPreview   time.Duration // limit of each of them
-	maxWrite     time.Duration // see retry
-	// evaluating limits the number of statements that are evaluated at the same time.
-	evaluating chan struct{}
+	maxWrite time.Duration // see retry
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -109,6 +107,8 @@ type (
 	Certificate = signers.Certificate
 	// An Exchange is a token of an issuer with the rule that it fulfils.
 	Exchange = access.Exchange
+	// A RadarFilter selects the overlaps of a list.
+	RadarFilter = overlaps.RadarFilter
 	// A ReviewDraft is a statement that was prepared for a member to sign.
 	ReviewDraft = access.ReviewDraft
 	// A TokenClient is a token with the oldest version of ledgerd that uses it.
@@ -136,3 +136,6 @@ func WithActor(ctx context.Context, a ledger.Actor) context.Context { return txn
 
 // Unread returns the error of a read after a write that is on disk. See txn.Unread.
 func Unread(done string, err error) error { return txn.Unread(done, err) }
+
+// DigestKey returns the key by which the artifact with a digest is stored. See facts.DigestKey.
+func DigestKey(digest string) []byte { return facts.DigestKey(digest) }

@@ -10,6 +10,8 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -151,7 +153,8 @@ func TestKnownOverlapsOfUnindexedTipsStayOpen(t *testing.T) {
 	s := openAgain(t, first.path(t), Options{RadarMemory: 1}) // no tip is indexed
 	open := func() int {
 		t.Helper()
-		list, err := s.Overlaps(t.Context(), "acme", "api", RadarFilter{Query: txn.Query{Limit: 10}, Commit: numbered(2)})
+		list, err := s.Overlaps(t.Context(), "acme", "api", overlaps.RadarFilter{Query: txn.Query{Limit: 10},
+			Commit: numbered(2)})
 		must.OK(t, err)
 		return len(list.Data)
 	}
@@ -164,7 +167,7 @@ func TestKnownOverlapsOfUnindexedTipsStayOpen(t *testing.T) {
 	}
 
 	n := changesF("three")
-	ahead, err := s.scanProspect(t.Context(), must.Get(s.prospect(t.Context(), "acme", "api", numbered(2), n))(t))
+	ahead, err := s.ScanProspect(t.Context(), must.Get(s.Prospect(t.Context(), "acme", "api", numbered(2), n))(t))
 	must.OK(t, err)
 	more := changesF("one")
 	more.Changes = append(more.Changes, radar.Change{Path: "g", Status: "M"})
@@ -219,7 +222,7 @@ func TestTipSource(t *testing.T) {
 		return nil
 	}
 
-	source := tipSource{s}
+	source := s.Source()
 	must.OK(t, source.Since(t.Context(), 1, 3, visit))
 	if got, want := strings.Join(visited, " "), "two 4 0 four 5 1"; got != want {
 		t.Errorf("Since visited %s, want %s", got, want)
@@ -242,9 +245,9 @@ func TestTipSource(t *testing.T) {
 // TestFlightConditions checks the numbers in the conditions on a tip's flight.
 func TestFlightConditions(t *testing.T) {
 	for condition, want := range map[string]string{
-		isInFlight: fmt.Sprintf("flight = %d", radarindex.InFlight),
-		isLive:     fmt.Sprintf("flight < %d", radarindex.Superseded),
-		isDone:     fmt.Sprintf("flight IN (%d, %d)", radarindex.Superseded, radarindex.Withdrawn),
+		facts.IsInFlight: fmt.Sprintf("flight = %d", radarindex.InFlight),
+		facts.IsLive:     fmt.Sprintf("flight < %d", radarindex.Superseded),
+		facts.IsDone:     fmt.Sprintf("flight IN (%d, %d)", radarindex.Superseded, radarindex.Withdrawn),
 	} {
 		if condition != want {
 			t.Errorf("condition is %q, want %q", condition, want)

@@ -34,7 +34,7 @@ func (d *doer) Begin(ctx context.Context) error {
 	if err := d.watchClock(ctx); err != nil {
 		return fmt.Errorf("watch the clock: %w", err)
 	}
-	if d.isMapped() {
+	if d.IsMapped() {
 		return nil
 	}
 	if !d.planned {
@@ -50,19 +50,19 @@ func (d *doer) Begin(ctx context.Context) error {
 func (d *doer) Step(ctx context.Context, j *backlog.Job) error {
 	switch j.Task {
 	case backlog.Expire:
-		return d.advance(ctx, j, (*tx).settleExpired)
+		return d.jobs.Advance(ctx, j, d.SettleExpired)
 	case backlog.Map:
 		return d.advance(ctx, j, (*tx).mapNext)
 	case backlog.Distrust:
-		return d.replaceDistrusted(ctx, j)
+		return d.ReplaceDistrusted(ctx, j)
 	case backlog.Settle:
-		return d.settleNext(ctx, j)
+		return d.SettleNext(ctx, j)
 	case backlog.Tree, backlog.Merges:
-		return d.advance(ctx, j, (*tx).settleHeirs)
+		return d.jobs.Advance(ctx, j, d.SettleHeirs)
 	case backlog.Close, backlog.Excuse:
-		return d.advance(ctx, j, (*tx).closeNext)
+		return d.jobs.Advance(ctx, j, d.CloseNext)
 	case backlog.Log:
-		return d.advance(ctx, j, (*tx).logNext)
+		return d.jobs.Advance(ctx, j, d.LogNext)
 	case backlog.Prune:
 		return d.advance(ctx, j, (*tx).pruneNext)
 	}

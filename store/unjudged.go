@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/facts"
 )
 
 // An unjudged is the unready error of a recording that needs verdicts: of the missing expressions
@@ -11,7 +12,7 @@ import (
 type unjudged struct {
 	*recording
 	missing     []string
-	unevaluated []unevaluated
+	unevaluated []facts.Unevaluated
 }
 
 func (*unjudged) Error() string { return "expressions have not been evaluated" }
@@ -22,12 +23,12 @@ func (u *unjudged) prepare(ctx context.Context, s *Store) error {
 	if err := s.evaluateNew(ctx, u.recording, u.missing); err != nil {
 		return err
 	}
-	return s.storeMissing(ctx, u.org, u.unevaluated)
+	return s.StoreMissing(ctx, u.org, u.unevaluated)
 }
 
 // checkVerdicts returns an error of the type *unjudged unless all is evaluated that the attestation
 // needs to be recorded on a commit, which is nil if it is new.
-func (r *recording) checkVerdicts(s *subject) error {
+func (r *recording) checkVerdicts(s *facts.Commit) error {
 	if !r.contract.NeedsVerdicts() {
 		return nil
 	}
@@ -39,7 +40,7 @@ func (r *recording) checkVerdicts(s *subject) error {
 		}
 	}
 	if s != nil {
-		u.unevaluated = s.unevaluated
+		u.unevaluated = s.Unevaluated
 	}
 	if len(u.missing)+len(u.unevaluated) > 0 {
 		return u
@@ -52,7 +53,7 @@ func (s *Store) evaluateNew(ctx context.Context, r *recording, expressions []str
 	if len(expressions) == 0 {
 		return nil
 	}
-	verdicts, err := s.evaluate(ctx, r.attestation.Payload, expressions)
+	verdicts, err := s.Evaluate(ctx, r.attestation.Payload, expressions)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -31,11 +33,11 @@ func (s *Store) Violations(ctx context.Context, org string, f ViolationFilter) (
 // violationWalk returns the walk by which a list is read.
 func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w txn.Walk[ledger.Violation], err error) {
 	w = txn.Walk[ledger.Violation]{Keys: []string{"v.id"}, Key: txn.IDOf[ledger.Violation], Down: true}
-	w.Columns = selectViolation[len("\nSELECT "):] + ", r.name"
-	w.Joins = joinViolation + " /*+ordered*/ JOIN repos r ON r.id = v.repo_id AND r.deleted_at = 0"
+	w.Columns = states.SelectViolation[len("\nSELECT "):] + ", r.name"
+	w.Joins = states.JoinViolation + " /*+ordered*/ JOIN repos r ON r.id = v.repo_id AND r.deleted_at = 0"
 	w.Scan = func(row txn.Scanner) (v txn.Keyed[ledger.Violation], err error) {
 		var repo string
-		v, err = rd.scanViolation(row, &repo)
+		v, err = rd.s.States.ScanViolation(rd.Reader, row, &repo)
 		v.Row.Org, v.Row.Repo = org, repo
 		return v, err
 	}
@@ -62,7 +64,7 @@ func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w tx
 	}
 	switch {
 	case f.Commit != "":
-		c, err := rd.findCommit(r, f.Commit)
+		c, err := facts.FindCommit(rd.Reader, r, f.Commit)
 		if err != nil {
 			return w, err
 		}
@@ -102,10 +104,10 @@ func (rd reader) addViolations(r txn.Repo, commitID int64, c *ledger.Commit) err
 		return nil
 	}
 	list, err := all(rd, func(row txn.Scanner) (ledger.Violation, error) {
-		v, err := rd.scanViolation(row)
+		v, err := rd.s.States.ScanViolation(rd.Reader, row)
 		v.Row.Org, v.Row.Repo = r.Org, r.Name
 		return v.Row, err
-	}, selectViolation+" FROM violations v /*+index violations_open_by_commit*/"+joinViolation+
+	}, states.SelectViolation+" FROM violations v /*+index violations_open_by_commit*/"+states.JoinViolation+
 		" WHERE v.commit_id = ? AND v.closed_at = 0 LIMIT ?", commitID, ledger.MaxOpenViolations)
 	if err != nil {
 		return fmt.Errorf("read violations: %w", err)

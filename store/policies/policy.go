@@ -29,6 +29,7 @@ func scanVersionAnd(row txn.Scanner, rest ...any) (v txn.Keyed[policy.Summary], 
 	return v, err
 }
 
+// ScanPolicy scans a version of a policy with its contract.
 func ScanPolicy(row txn.Scanner) (p txn.Keyed[policy.Policy], err error) {
 	var text []byte
 	v, err := scanVersionAnd(row, &text)

@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
+// SelectIdentity selects identities i with their orgs o, for ScanIdentity.
 const SelectIdentity = `
 SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.emails, i.logins, i.may, i.dn_pattern, i.pem,
   i.fingerprint, i.not_after,
@@ -24,6 +25,7 @@ SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.emails, i.logins, i
     SELECT 1 FROM signers s WHERE s.org_id = i.org_id AND s.dn = i.dn AND s.distinct_by > 0)
 FROM identities i JOIN orgs o ON o.id = i.org_id `
 
+// ScanIdentity scans a row of SelectIdentity.
 func ScanIdentity(row txn.Scanner) (txn.Keyed[identity.Identity], error) {
 	var i txn.Keyed[identity.Identity]
 	var emails, logins, may, entry string
@@ -133,6 +135,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		strings.Join(n.May, "\n"), n.DNPattern, n.PEM, n.Fingerprint, n.NotAfter, t.Now, entry)
 }
 
+// FindIdentity returns an identity of an org, or CodeNotFound.
 func FindIdentity(rd txn.Reader, org, id string) (txn.Keyed[identity.Identity], error) {
 	i, err := ScanIdentity(rd.Row(SelectIdentity+"WHERE o.name = ? AND i.identity_id = ?", org, id))
 	return i, txn.Missing(err, "identity %s not found", id)

@@ -17,13 +17,19 @@ type DB struct {
 	Clock *Clock
 	Log   *slog.Logger
 
-	parts   []Part
-	ids     *IDs           // used by the writer's goroutine only
-	cursors *cursor.Sealer // set by OpenCursors
+	parts     []Part
+	orgOfRepo *Cache[int64, int64] // row ids
+	ids       *IDs                 // used by the writer's goroutine only
+	cursors   *cursor.Sealer       // set by OpenCursors
 }
 
+// maxRepos limits the repos whose org is remembered.
+const maxRepos = 10_000
+
 // NewDB returns a DB that logs to log. Its engine and its clock are set before it is used.
-func NewDB(log *slog.Logger) *DB { return &DB{Log: log, ids: newIDs()} }
+func NewDB(log *slog.Logger) *DB {
+	return &DB{Log: log, ids: newIDs(), orgOfRepo: NewCache[int64, int64](maxRepos)}
+}
 
 // OpenCursors makes the key with which cursors are sealed known. All servers of a database use the
 // same.
@@ -90,6 +96,9 @@ func (db *DB) Do(c *sqldb.Conn, fn func(*Tx) error) error {
 	if err := fn(t); err != nil {
 		return err
 	}
+	if err := db.done(); err != nil {
+		return err
+	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -103,6 +112,19 @@ func (db *DB) Do(c *sqldb.Conn, fn func(*Tx) error) error {
 		}
 	}
 	done = true
+	return nil
+}
+
+// done returns why the write that runs is not done.
+func (db *DB) done() error {
+	for _, p := range db.parts {
+		if p.Done == nil {
+			continue
+		}
+		if err := p.Done(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

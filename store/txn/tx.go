@@ -12,6 +12,8 @@ import (
 // that the writes of a transaction share. The writer's goroutine calls the functions; those that
 // are nil do nothing.
 type Part struct {
+	// Done returns why a write is not done yet, at its end.
+	Done func() error
 	// Flush writes the buffered rows at the end of a write. They may refer to rows of the parts
 	// that were attached before.
 	Flush func(*Tx) error

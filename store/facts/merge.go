@@ -1,0 +1,106 @@
+package facts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/signers"
+	"github.com/ledgerd/ledgerd/store/txn"
+)
+
+// A MergedSource is a commit that another one merges, as somebody claims.
+type MergedSource struct {
+	Commit int64 // its row id
+	Claims []policy.MergeClaim
+}
+
+// GatherClaims reads what commits merge, as somebody claims, by the merging commit. Of each
+// person, the latest claim about a source counts.
+func (fa *Facts) GatherClaims(rd txn.Reader, list []*Commit) (map[int64][]MergedSource, error) {
+	var commits []any
+	for _, s := range list {
+		if s.Merged&IsMerge != 0 {
+			commits = append(commits, s.ID)
+		}
+	}
+	claims, err := fa.ClaimsOf(rd, commits)
+	if err != nil {
+		return nil, err
+	}
+
+	merged := make(map[int64][]MergedSource)
+	for _, c := range claims {
+		sources := merged[c.commitID]
+		i := slices.IndexFunc(sources, func(s MergedSource) bool { return s.Commit == c.sourceID })
+		if i < 0 {
+			i = len(sources)
+			sources = append(sources, MergedSource{Commit: c.sourceID})
+		}
+		sources[i].Claims = append(sources[i].Claims,
+			policy.MergeClaim{Attestation: c.Attestation, Signer: c.Signer.DN, ParentState: c.ParentState})
+		merged[c.commitID] = sources
+	}
+	return merged, nil
+}
+
+// A ClaimRow is a claim of a merge.
+type ClaimRow struct {
+	ledger.MergeClaim
+	Row                int64 // of the attestation
+	commitID, sourceID int64
+	Signer             signers.SignerName
+	Person             int64
+}
+
+// ClaimsOf reads the claims about commits that count, in the order of their recording: the
+// latest of each person about each source.
+func (fa *Facts) ClaimsOf(rd txn.Reader, commits []any) (list []ClaimRow, err error) {
+	err = rd.EachIn(func(row txn.Scanner) error {
+		var c ClaimRow
+		var signerID int64
+		err := row.Scan(&c.Row, &c.commitID, &c.sourceID, &c.Source, &c.Kind, &c.ParentState, &c.Reason, &c.Attestation,
+			&c.RecordedAt, &signerID, &c.Person)
+		if err != nil {
+			return err
+		}
+		c.Signer, err = fa.signers.Signer(rd, signerID)
+		c.Identity = c.Signer.Text
+		list = append(list, c)
+		return err
+	}, `
+SELECT m.attestation_id, m.commit_id, m.source_id, c.sha, m.kind, m.parent_state, m.reason, a.attestation_id,
+  `+AgeOf+`, a.signer_id, s.person
+FROM merges m /*+index merges_by_commit*/
+  /*+ordered*/ JOIN attestations a ON a.id = m.attestation_id
+  /*+ordered*/ JOIN signers s ON s.id = a.signer_id
+  /*+ordered*/ JOIN commits c ON c.id = m.source_id
+WHERE a.status = 'pass' AND `+IsTrusted+`
+  AND m.commit_id IN `, 1, commits)
+	if err != nil {
+		return nil, fmt.Errorf("read claims of merges: %w", err)
+	}
+
+	slices.SortFunc(list, func(a, b ClaimRow) int { return cmp.Compare(a.Row, b.Row) })
+	latest := list[:0]
+	for i, c := range list {
+		replaced := slices.ContainsFunc(list[i+1:], func(newer ClaimRow) bool {
+			return newer.commitID == c.commitID && newer.sourceID == c.sourceID && newer.Person == c.Person
+		})
+		if !replaced {
+			latest = append(latest, c)
+		}
+	}
+	return latest, nil
+}
+
+// AddMerges adds to a commit's record the claims that it is a merge.
+func (fa *Facts) AddMerges(rd txn.Reader, commitID int64, v *ledger.Commit) error {
+	claims, err := fa.ClaimsOf(rd, []any{commitID})
+	for _, c := range claims {
+		v.Merges = append(v.Merges, c.MergeClaim)
+	}
+	return err
+}
