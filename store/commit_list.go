@@ -36,7 +36,6 @@ func (s *Store) commitFor(
 	ctx context.Context, org, repo, prefix, target string, fresh bool,
 ) (ledger.Commit, error) {
 	return read(ctx, s, txn.ByOrg(org), func(rd reader) (v ledger.Commit, err error) {
-		rd.fresh = fresh
 		r, err := rd.FindRepo(org, repo)
 		if err != nil {
 			return v, err
@@ -49,7 +48,7 @@ func (s *Store) commitFor(
 		if c.Row.Changes, c.Row.Paths, err = facts.FindClaimedChanges(rd.Reader, c.ID); err != nil {
 			return v, err
 		}
-		err = rd.completeCommit(r, &c, target)
+		err = rd.completeCommit(r, &c, target, fresh)
 		return c.Row, err
 	})
 }
@@ -62,7 +61,7 @@ const (
 
 // completeCommit adds to a listed commit the rest of its record, except the changes. If
 // target is not empty, it answers for that branch.
-func (rd reader) completeCommit(r txn.Repo, c *txn.Keyed[ledger.Commit], target string) error {
+func (rd reader) completeCommit(r txn.Repo, c *txn.Keyed[ledger.Commit], target string, fresh bool) error {
 	details, err := facts.FindLineage(rd.Reader, c.ID)
 	if err != nil {
 		return err
@@ -75,7 +74,7 @@ func (rd reader) completeCommit(r txn.Repo, c *txn.Keyed[ledger.Commit], target 
 	if err != nil {
 		return err
 	}
-	if err := rd.addVerdict(d, c, target); err != nil {
+	if err := rd.addVerdict(d, c, target, fresh); err != nil {
 		return err
 	}
 	if err := rd.addViolations(r, c.ID, v); err != nil {
@@ -137,7 +136,7 @@ func (rd reader) announceRecord(r txn.Repo, c txn.Keyed[ledger.Commit]) {
 
 // addVerdict adds to a commit what the policy says of it, and what it rests on. If target
 // is not empty, it answers for that branch.
-func (rd reader) addVerdict(d *facts.Deriver, c *txn.Keyed[ledger.Commit], target string) error {
+func (rd reader) addVerdict(d *facts.Deriver, c *txn.Keyed[ledger.Commit], target string, fresh bool) error {
 	row, err := facts.FindCommitRow(rd.Reader, c.ID)
 	if err != nil {
 		return err
@@ -148,7 +147,7 @@ func (rd reader) addVerdict(d *facts.Deriver, c *txn.Keyed[ledger.Commit], targe
 	}
 
 	isDue := s.IsOutdated() || s.HasExpired(rd.Now)
-	if isDue && rd.fresh {
+	if isDue && fresh {
 		return &states.Outdated{Commit: c.ID}
 	}
 

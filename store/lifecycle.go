@@ -46,7 +46,7 @@ UPDATE repos SET web_url = ?, forge = ?, keep_envelopes = ?, keep_events = ?, ke
 			return ledger.Repo{}, fmt.Errorf("update repo: %w", err)
 		}
 		if keep != r.Row.Retention {
-			if err := t.planPruning("id = ?", r.ID); err != nil {
+			if err := t.s.jobs.PruneAll(t.kernel, "id = ?", r.ID); err != nil {
 				return ledger.Repo{}, err
 			}
 		}

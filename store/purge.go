@@ -74,7 +74,7 @@ WHERE deleted_at = 0 AND repo_id IN (SELECT id FROM repos WHERE `+where+")", t.N
 	if err != nil {
 		return fmt.Errorf("purge: %w", err)
 	}
-	return t.planPruning(where, id)
+	return t.s.jobs.PruneAll(t.kernel, where, id)
 }
 
 func purgeFields(purged ledger.Time) []ledger.Field {

@@ -13,8 +13,6 @@ type reader struct {
 	txn.Reader
 	s      *Store
 	caches *caches
-	// fresh reports whether reading a commit that is due fails with errOutdated.
-	fresh bool
 }
 
 // read runs fn in a read transaction: fn sees a consistent snapshot.

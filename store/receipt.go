@@ -58,13 +58,14 @@ type question struct {
 	reader
 	*facts.Commit
 	target string
+	// fresh reports whether it fails if the state of the commit is to be derived again.
+	fresh bool
 }
 
 // decided runs fn, which decides about a commit.
 func decided[T any](ctx context.Context, s *Store, q DecisionQuery, fn func(*question) (T, error)) (v T, err error) {
 	err = s.Fresh(ctx, q.Org, func(isLast bool) error {
 		v, err = read(ctx, s, txn.ByOrg(q.Org), func(rd reader) (v T, err error) {
-			rd.fresh = !isLast
 			d, err := rd.s.Facts.DeriverOf(rd.Reader, q.Org, q.Repo)
 			if err != nil {
 				return v, err
@@ -73,7 +74,7 @@ func decided[T any](ctx context.Context, s *Store, q DecisionQuery, fn func(*que
 			if err != nil {
 				return v, err
 			}
-			return fn(&question{rd, &facts.Commit{CommitRow: row, Deriver: d}, q.Target})
+			return fn(&question{rd, &facts.Commit{CommitRow: row, Deriver: d}, q.Target, !isLast})
 		})
 		return err
 	})
@@ -83,7 +84,7 @@ func decided[T any](ctx context.Context, s *Store, q DecisionQuery, fn func(*que
 // gather reads the facts about the commit. It fails if its state is to be derived again first, so
 // that all transitions are in the log.
 func (x *question) gather() error {
-	if err := x.reader.s.Facts.Gather(x.reader.Reader, []*facts.Commit{x.Commit}); err != nil {
+	if err := x.s.Facts.Gather(x.Reader, []*facts.Commit{x.Commit}); err != nil {
 		return err
 	}
 	if x.fresh && x.IsDue(x.Now) {

@@ -18,23 +18,6 @@ const (
 	prunedBytes = 4 << 20
 )
 
-// What a job of the task prune is about: its ref.
-const (
-	prunesEnvelopes = 1 + iota
-	prunesEvents
-	prunesRadar // events of the radar, which have an index by org
-)
-
-// planPruning has the repos pruned that a condition with one parameter selects.
-func (t *tx) planPruning(where string, id int64) error {
-	for ref := int64(prunesEnvelopes); ref <= prunesRadar; ref++ {
-		if err := t.s.jobs.Soon(t.kernel, "FROM repos WHERE "+where, backlog.Prune, ref, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // A pruning is a job that prunes envelopes or events of a repo: those older than keep, or all if the repo was
 // purged.
 type pruning struct {
@@ -48,7 +31,7 @@ type pruning struct {
 func (t *tx) pruneNext(j *backlog.Job) (done bool, err error) {
 	p := pruning{Job: j}
 	keep, prune := "keep_events", t.pruneBodies
-	if j.Ref == prunesEnvelopes {
+	if j.Ref == backlog.Envelopes {
 		keep, prune = "keep_envelopes", t.pruneEnvelopes
 	}
 	err = t.Row("SELECT "+keep+", purged_at > 0 FROM repos WHERE id = ?", j.Repo).Scan(&p.keep, &p.isPurged)
@@ -161,7 +144,7 @@ func scanPrunable(row txn.Scanner) (e prunableEvent, err error) {
 // is new, has no leaf in the log yet, or may be delivered. It returns the time of that event; 0: none is kept.
 func (t *tx) pruneBodies(p pruning) (first ledger.Time, done bool, err error) {
 	query := nextEvents
-	if p.Ref == prunesRadar {
+	if p.Ref == backlog.RadarEvents {
 		query = nextRadarEvents
 	}
 	events, err := all(t.reader, scanPrunable, query, p.Org, p.Repo, p.Position, prunedRows)

@@ -20,7 +20,7 @@ type Stats struct {
 	Pending int64
 	Oldest  ledger.Time
 	// Backlog is what waits to be done in the background, by task and org.
-	Backlog []Backlog
+	Backlog []backlog.Waiting
 	Logs    []LogStats
 }
 

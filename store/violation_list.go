@@ -23,21 +23,22 @@ type ViolationFilter struct {
 
 // Violations lists the violations of an org or a repo, the latest first.
 func (s *Store) Violations(ctx context.Context, org string, f ViolationFilter) (ledger.Page[ledger.Violation], error) {
-	find := func(k txn.Reader, orgID int64) (txn.Walk[ledger.Violation], error) {
-		rd := reader{Reader: k, s: s, caches: s.caches}
-		return rd.violationWalk(orgID, org, f)
+	find := func(rd txn.Reader, orgID int64) (txn.Walk[ledger.Violation], error) {
+		return s.violationWalk(rd, orgID, org, f)
 	}
 	return txn.ListWalk(ctx, s.db, org, f.Query, "violations", find)
 }
 
 // violationWalk returns the walk by which a list is read.
-func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w txn.Walk[ledger.Violation], err error) {
+func (s *Store) violationWalk(
+	rd txn.Reader, orgID int64, org string, f ViolationFilter,
+) (w txn.Walk[ledger.Violation], err error) {
 	w = txn.Walk[ledger.Violation]{Keys: []string{"v.id"}, Key: txn.IDOf[ledger.Violation], Down: true}
 	w.Columns = states.SelectViolation[len("\nSELECT "):] + ", r.name"
 	w.Joins = states.JoinViolation + " /*+ordered*/ JOIN repos r ON r.id = v.repo_id AND r.deleted_at = 0"
 	w.Scan = func(row txn.Scanner) (v txn.Keyed[ledger.Violation], err error) {
 		var repo string
-		v, err = rd.s.States.ScanViolation(rd.Reader, row, &repo)
+		v, err = s.States.ScanViolation(rd, row, &repo)
 		v.Row.Org, v.Row.Repo = org, repo
 		return v, err
 	}
@@ -47,7 +48,7 @@ func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w tx
 
 	var predicateID int64
 	if f.Predicate != "" {
-		set, err := rd.predicateNamed(orgID, f.Predicate)
+		set, err := (reader{Reader: rd}).predicateNamed(orgID, f.Predicate)
 		if err != nil {
 			return w, err
 		}
@@ -64,7 +65,7 @@ func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w tx
 	}
 	switch {
 	case f.Commit != "":
-		c, err := facts.FindCommit(rd.Reader, r, f.Commit)
+		c, err := facts.FindCommit(rd, r, f.Commit)
 		if err != nil {
 			return w, err
 		}

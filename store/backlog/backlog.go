@@ -90,6 +90,16 @@ func (bl *Jobs) SettleOrg(t *txn.Tx, orgID int64, cause ledger.Cause) error {
 	return bl.LaterFor(t, "FROM repos WHERE org_id = ? AND deleted_at = 0", Settle, 0, cause, orgID)
 }
 
+// PruneAll has the repos pruned that a condition with one parameter selects.
+func (bl *Jobs) PruneAll(t *txn.Tx, where string, id int64) error {
+	for ref := int64(Envelopes); ref <= RadarEvents; ref++ {
+		if err := bl.Soon(t, "FROM repos WHERE "+where, Prune, ref, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Buffer adds a job at the end of the write, or joins it with the one that waits. A write may buffer a job several
 // times: the last counts.
 func (bl *Jobs) Buffer(j Job) {

@@ -36,6 +36,13 @@ const (
 	Prune Task = "prune"
 )
 
+// What a job of the task Prune is about: its ref.
+const (
+	Envelopes = 1 + iota
+	Events
+	RadarEvents // which have an index by org
+)
+
 // tasks lists all tasks, in the order in which an org has its turns.
 var tasks = [...]Task{
 	Expire, Map, Distrust, Settle, Tree, Merges, Close, Excuse, Log,
