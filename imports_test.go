@@ -181,14 +181,11 @@ var mayImport = map[string][]string{
 	"server/internal/tokenexchange": {"internal/oidc", "ledger", "ledger/exchange", "store"},
 	"server/metrics":                {"ledger", "server"},
 	"store": {
-		"ledger", "ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/facts",
-		"ledger/gitobject", "ledger/identity", "ledger/insights", "ledger/member", "ledger/passkey",
-		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/proof/receipt", "ledger/radar", "ledger/search",
-		"ledger/settings", "ledger/where", "store/internal/cursor", "store/internal/envelope", "store/internal/lookup",
-		"store/internal/sealed", "store/postgres",
-		"store/radarindex", "store/access", "store/backlog", "store/facts", "store/overlaps", "store/policies", "store/signers",
-		"store/states",
-		"store/sqldb", "store/sqlite", "store/events", "store/txn", "store/webhooks",
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/member",
+		"ledger/passkey", "ledger/policy", "ledger/radar", "store/access", "store/backlog", "store/boards",
+		"store/events", "store/facts", "store/internal/envelope", "store/lists", "store/orgs", "store/overlaps",
+		"store/policies", "store/postgres", "store/radarindex", "store/search", "store/signers", "store/sqldb",
+		"store/sqlite", "store/states", "store/txn", "store/webhooks",
 	},
 	"store/internal/cursor":   {},
 	"store/internal/envelope": {},
@@ -196,9 +193,9 @@ var mayImport = map[string][]string{
 	"store/internal/sealed":   {},
 	// Checks a database file on its host.
 	"store/check": {
-		"internal/parallel", "ledger", "ledger/attestation", "ledger/ca", "ledger/facts", "ledger/identity", "ledger/member",
-		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify", "ledger/settings", "store",
-		"store/internal/envelope", "store/sqldb", "store/sqlite",
+		"internal/parallel", "ledger", "ledger/attestation", "ledger/ca", "ledger/facts", "ledger/identity",
+		"ledger/member", "ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify", "ledger/settings",
+		"store", "store/internal/envelope", "store/sqldb",
 	},
 	// Copies a ledger from one engine to another.
 	"store/transfer": {"store", "store/postgres", "store/sqldb", "store/sqlite"},
@@ -208,7 +205,9 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/ca", "ledger/exchange", "ledger/identity", "ledger/member", "ledger/passkey",
 		"ledger/settings", "store/events", "store/internal/lookup", "store/signers", "store/sqldb", "store/txn",
 	},
-	"store/backlog": {"ledger", "store/sqldb", "store/txn"},
+	"store/backlog": {
+		"ledger", "store/sqldb", "store/txn",
+	},
 	"store/facts": {
 		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/radar", "store/backlog",
 		"store/events", "store/internal/envelope", "store/policies", "store/radarindex", "store/signers", "store/sqldb",
@@ -223,12 +222,32 @@ var mayImport = map[string][]string{
 		"store/internal/envelope", "store/overlaps", "store/radarindex", "store/signers", "store/sqldb", "store/txn",
 	},
 	"store/policies": {"ledger", "ledger/policy", "store/txn"},
+	"store/orgs": {
+		"ledger", "ledger/attestation", "ledger/policy", "ledger/settings", "store/access", "store/backlog",
+		"store/events", "store/facts", "store/overlaps", "store/policies", "store/radarindex", "store/sqldb",
+		"store/states", "store/txn", "store/webhooks",
+	},
+	"store/lists": {
+		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/policy/lint", "ledger/proof",
+		"ledger/proof/receipt", "store/backlog", "store/events", "store/facts", "store/overlaps", "store/policies",
+		"store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
+	},
+	"store/boards": {
+		"ledger", "ledger/attention", "ledger/identity", "ledger/radar", "store/facts", "store/lists", "store/orgs",
+		"store/overlaps", "store/radarindex", "store/signers", "store/states", "store/txn",
+	},
+	"store/search": {
+		"ledger", "ledger/identity", "ledger/insights", "ledger/search", "store/events", "store/facts",
+		"store/lists", "store/signers", "store/states", "store/txn",
+	},
 	"store/signers": {
 		"ledger", "ledger/ca", "ledger/identity", "store/backlog", "store/events", "store/policies", "store/sqldb", "store/txn",
 	},
-	"store/events":     {"ledger", "ledger/facts", "ledger/policy", "ledger/proof", "store/sqldb", "store/txn"},
-	"store/webhooks":   {"ledger", "ledger/settings", "store/events", "store/internal/sealed", "store/sqldb", "store/txn"},
-	"store/txn":        {"ledger", "store/internal/cursor", "store/sqldb"},
+	"store/events":   {"ledger", "ledger/facts", "ledger/policy", "ledger/proof", "store/sqldb", "store/txn"},
+	"store/webhooks": {"ledger", "ledger/settings", "store/events", "store/internal/sealed", "store/sqldb", "store/txn"},
+	"store/txn": {
+		"ledger", "store/internal/cursor", "store/sqldb",
+	},
 	"store/sqlite":     {"internal/atomicfile", "store/engine", "store/sqldb"},
 	"store/engine":     {"store/sqldb"},
 	"store/postgres":   {"store/engine", "store/sqldb"},

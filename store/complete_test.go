@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -148,13 +149,13 @@ func wantCommits(s *Store, t *testing.T, want wantFunc) {
 	const attestedOnes = "SELECT sha FROM commits WHERE repo_id = 1 AND state = 2 AND "
 	attested := new(ledger.Attested)
 	for _, test := range []struct {
-		filter CommitFilter
+		filter lists.CommitFilter
 		where  string
 	}{
-		{CommitFilter{State: attested, Author: "Ann"}, "author_name = 'Ann'"},
-		{CommitFilter{State: attested, Author: "Eve"}, "(author_name = 'Eve' OR author_email = 'Eve')"},
-		{CommitFilter{InFlight: true, State: attested}, "1 = 1"},
-		{CommitFilter{InFlight: true, Author: "Eve", State: attested}, "(author_name = 'Eve' OR author_email = 'Eve')"},
+		{lists.CommitFilter{State: attested, Author: "Ann"}, "author_name = 'Ann'"},
+		{lists.CommitFilter{State: attested, Author: "Eve"}, "(author_name = 'Eve' OR author_email = 'Eve')"},
+		{lists.CommitFilter{InFlight: true, State: attested}, "1 = 1"},
+		{lists.CommitFilter{InFlight: true, Author: "Eve", State: attested}, "(author_name = 'Eve' OR author_email = 'Eve')"},
 	} {
 		want(fmt.Sprintf("commits %+v", test.filter), attestedOnes+test.where+" ORDER BY id DESC",
 			func(q txn.Query) (ids []string, next string, err error) {
@@ -170,13 +171,13 @@ func wantCommits(s *Store, t *testing.T, want wantFunc) {
 
 func wantViolations(s *Store, t *testing.T, want wantFunc) {
 	for _, test := range []struct {
-		filter ViolationFilter
+		filter lists.ViolationFilter
 		where  string
 	}{
-		{ViolationFilter{Predicate: "test:99991"}, "predicate_id = 99991"},
-		{ViolationFilter{Predicate: "test:99991", Status: ledger.ViolationClosed},
+		{lists.ViolationFilter{Predicate: "test:99991"}, "predicate_id = 99991"},
+		{lists.ViolationFilter{Predicate: "test:99991", Status: ledger.ViolationClosed},
 			"predicate_id = 99991 AND closed_at > 0"},
-		{ViolationFilter{Repo: "api", Commit: fmt.Sprintf("%040x", 2), Status: ledger.ViolationOpen},
+		{lists.ViolationFilter{Repo: "api", Commit: fmt.Sprintf("%040x", 2), Status: ledger.ViolationOpen},
 			"commit_id = 2 AND closed_at = 0"},
 	} {
 		want(fmt.Sprintf("violations %+v", test.filter), "SELECT CAST(opened_at AS TEXT) FROM violations WHERE "+
@@ -193,13 +194,14 @@ func wantViolations(s *Store, t *testing.T, want wantFunc) {
 
 func wantAttestations(s *Store, t *testing.T, want wantFunc) {
 	for _, test := range []struct {
-		filter AttestationFilter
+		filter lists.AttestationFilter
 		where  string
 	}{
-		{AttestationFilter{Commit: fmt.Sprintf("%040x", 2), Since: 1}, "commit_id = 2"},
-		{AttestationFilter{Predicate: "test:9999*", Commit: fmt.Sprintf("%040x", 2), Since: 30_000},
+		{lists.AttestationFilter{Commit: fmt.Sprintf("%040x", 2), Since: 1}, "commit_id = 2"},
+		{lists.AttestationFilter{Predicate: "test:9999*", Commit: fmt.Sprintf("%040x", 2), Since: 30_000},
 			"predicate_id IN (99991, 99992) AND commit_id = 2 AND recorded_at >= 30000"},
-		{AttestationFilter{Identity: "cn=x,ou=77777", Status: ledger.Errored}, "signer_id = 77777 AND status = 'error'"},
+		{lists.AttestationFilter{Identity: "cn=x,ou=77777", Status: ledger.Errored},
+			"signer_id = 77777 AND status = 'error'"},
 	} {
 		for order, ascending := range map[string]bool{" DESC": false, "": true} {
 			test.filter.Ascending = ascending
@@ -292,7 +294,7 @@ func TestListedCommitsHaveSubjects(t *testing.T) {
 	_, _, err := s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Message: message})
 	must.OK(t, err)
 
-	list, err := s.Commits(t.Context(), "acme", "api", CommitFilter{Query: txn.Query{Limit: 1}})
+	list, err := s.Commits(t.Context(), "acme", "api", lists.CommitFilter{Query: txn.Query{Limit: 1}})
 	must.OK(t, err)
 	if len(list.Data) != 1 || list.Data[0].Message != "fix: one" {
 		t.Errorf("the list has %.100v", list.Data)
@@ -331,7 +333,7 @@ VALUES (1, (SELECT max(id) FROM events), 0, 1, ?, 'policy', '')`, i)
 
 	c, err := s.Commit(t.Context(), "acme", "api", sha)
 	must.OK(t, err)
-	if n := len(c.Transitions); n != maxTransitions || c.Transitions[0].At != 50 || c.Transitions[n-1].At != 149 {
+	if n := len(c.Transitions); n != lists.MaxTransitions || c.Transitions[0].At != 50 || c.Transitions[n-1].At != 149 {
 		t.Errorf("the record has %d transitions: %v", n, c.Transitions)
 	}
 

@@ -36,7 +36,7 @@ func (s *Store) Correct(
 		if err != nil {
 			return c.Row, fmt.Errorf("read commit: %w", err)
 		}
-		err = rd.completeCommit(result.repo, &c, "", false)
+		err = rd.s.Lists.CompleteCommit(rd.Reader, result.repo, &c, "", false)
 		return c.Row, err
 	})
 	return v, result.list, txn.Unread("the commit was corrected", err)

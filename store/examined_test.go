@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -245,7 +246,7 @@ func reports(s *Store) []List {
 		}},
 		{"commits from the middle", func(ctx context.Context, f *Filter) (string, error) {
 			q := txn.Query{Limit: f.Limit, Cursor: cmp.Or(f.Cursor, listingOf(s, "commits", 1).Cursor(manyRows/2))}
-			return next(s.Commits(ctx, "acme", "api", CommitFilter{Query: q, Standing: true}))
+			return next(s.Commits(ctx, "acme", "api", lists.CommitFilter{Query: q, Standing: true}))
 		}},
 	}
 }
@@ -259,8 +260,8 @@ func reviewLargest(ctx context.Context, s *Store, org, repo string) error {
 			policy.Requirement{Type: fmt.Sprintf("https://many.example/%d*", i)})
 	}
 	f, err := s.LintFacts(ctx, org, repo, c)
-	if err == nil && (len(f.Signers) > maxLintSigners || f.Missing != (org == "umbrella") ||
-		len(f.Signed["test:1*"]) > maxLintNames) {
+	if err == nil && (len(f.Signers) > lists.MaxLintSigners || f.Missing != (org == "umbrella") ||
+		len(f.Signed["test:1*"]) > lists.MaxLintNames) {
 		return fmt.Errorf("%d identities, missing: %t, names: %q", len(f.Signers), f.Missing, f.Signed["test:1*"])
 	}
 	return err

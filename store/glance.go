@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -98,7 +99,7 @@ SELECT id, name FROM orgs o WHERE deleted_at = 0 AND EXISTS (
   SELECT 1 FROM signers s WHERE s.org_id = o.id AND s.distinct_by > 1)
 ORDER BY name`)
 	for _, o := range list {
-		names, err := rd.sameNames(o.id)
+		names, err := lists.SameNames(rd.Reader, o.id)
 		if err != nil {
 			return nil, err
 		}

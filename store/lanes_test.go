@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/search"
+	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -59,7 +60,8 @@ func TestFaultLongListsDelayNoShortOnes(t *testing.T) {
 	s := openWithRepo(t)
 	state := ledger.Promotable
 	list := func(ctx context.Context) error {
-		_, err := s.Commits(ctx, "acme", "api", CommitFilter{Branch: "main", State: &state, Query: txn.Query{Limit: 10}})
+		_, err := s.Commits(ctx, "acme", "api", lists.CommitFilter{Branch: "main", State: &state,
+			Query: txn.Query{Limit: 10}})
 		return err
 	}
 	register := func(from, to int) {
@@ -129,7 +131,7 @@ func TestFaultSearchesDelayNothingElse(t *testing.T) {
 		}()
 	}
 
-	list := func(f CommitFilter) error {
+	list := func(f lists.CommitFilter) error {
 		f.Limit = 10
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
@@ -137,13 +139,13 @@ func TestFaultSearchesDelayNothingElse(t *testing.T) {
 		return err
 	}
 	state := ledger.Promotable
-	rare := CommitFilter{Branch: "main", State: &state}
+	rare := lists.CommitFilter{Branch: "main", State: &state}
 	for deadline := time.Now().Add(10 * time.Second); !errors.Is(list(rare), context.DeadlineExceeded); {
 		if time.Now().After(deadline) {
 			t.Fatal("a list that examines rows does not wait")
 		}
 	}
-	_, err = s.Commits(t.Context(), "acme", "api", CommitFilter{Query: txn.Query{Limit: 10}})
+	_, err = s.Commits(t.Context(), "acme", "api", lists.CommitFilter{Query: txn.Query{Limit: 10}})
 	must.OK(t, err)
 	_, _, err = s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", 2), ledger.Registration{Branch: "main"})
 	must.OK(t, err)

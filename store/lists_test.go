@@ -12,7 +12,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/ledger/search"
+	"github.com/ledgerd/ledgerd/store/boards"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -113,7 +115,7 @@ const (
 // Lists returns all lists of the store. Those that need rows which others lack are the last.
 func Lists(t testing.TB, s *Store) []List {
 	t.Helper()
-	attestations, err := s.Attestations(t.Context(), "acme", "api", AttestationFilter{Query: txn.Query{Limit: 1}})
+	attestations, err := s.Attestations(t.Context(), "acme", "api", lists.AttestationFilter{Query: txn.Query{Limit: 1}})
 	must.OK(t, err)
 	a := attestations.Data[0]
 	return slices.Concat(listsWithoutFilters(t, s), listsOfRepos(t, s, a.Event), listsOfCommits(s),
@@ -176,7 +178,7 @@ func listsOfRepos(t testing.TB, s *Store, event string) []List {
 	const vulns, many = "https://in-toto.io/attestation/vulns/", "https://many.example/*"
 	return []List{
 		{"attestations", func(ctx context.Context, f *Filter) (string, error) {
-			return next(s.Attestations(ctx, "acme", "api", AttestationFilter{
+			return next(s.Attestations(ctx, "acme", "api", lists.AttestationFilter{
 				Query:     f.Query,
 				Predicate: pick(f, "", "test:1", "test:7*", "test:*", "test:90000", "none"),
 				Identity:  pick(f, "", "x", "cn=x,ou=1", "cn=x,ou=90000", "none"),
@@ -187,7 +189,7 @@ func listsOfRepos(t testing.TB, s *Store, event string) []List {
 			}))
 		}},
 		{"attestations by type", func(ctx context.Context, f *Filter) (string, error) {
-			return next(s.Attestations(ctx, "acme", "api", AttestationFilter{
+			return next(s.Attestations(ctx, "acme", "api", lists.AttestationFilter{
 				Query:         f.Query,
 				PredicateType: pick(f, vulns+"v0.1", vulns+"v0.2", vulns+"*", many, "none"),
 				Predicate:     pick(f, "", "test:1", "test:*", vulns+"v0.2"),
@@ -205,7 +207,7 @@ func listsOfRepos(t testing.TB, s *Store, event string) []List {
 			}))
 		}},
 		{"exceptions", func(ctx context.Context, f *Filter) (string, error) {
-			return next(s.Exceptions(ctx, "acme", "api", ExceptionFilter{
+			return next(s.Exceptions(ctx, "acme", "api", lists.ExceptionFilter{
 				Query:  f.Query,
 				Commit: pick(f, "", commit1, commit500),
 				Active: pick(f, false, true),
@@ -236,7 +238,7 @@ func listsOfOrgs(s *Store, event string) []List {
 			}))
 		}},
 		{"violations", func(ctx context.Context, f *Filter) (string, error) {
-			v := ViolationFilter{Query: f.Query, Repo: pick(f, "", "api", "web")}
+			v := lists.ViolationFilter{Query: f.Query, Repo: pick(f, "", "api", "web")}
 			if v.Repo == "api" {
 				v.Commit = pick(f, "", commit1, commit2)
 			}
@@ -268,7 +270,7 @@ func eventTypes() [][]ledger.EventType {
 func listsOfCommits(s *Store) []List {
 	return []List{
 		{"commits", func(ctx context.Context, f *Filter) (string, error) {
-			return next(s.Commits(ctx, "acme", "api", CommitFilter{
+			return next(s.Commits(ctx, "acme", "api", lists.CommitFilter{
 				Query:    f.Query,
 				State:    pick(f, nil, new(ledger.Draft), new(ledger.Attested)),
 				Branch:   pick(f, "", "busy", "none"),
@@ -278,10 +280,10 @@ func listsOfCommits(s *Store) []List {
 			}))
 		}},
 		{"commits with a text", func(ctx context.Context, f *Filter) (string, error) {
-			c := pick(f, CommitFilter{Text: "nowhere"}, CommitFilter{Text: "busy"},
-				CommitFilter{Text: "nowhere", Author: "Ann"}, CommitFilter{Text: "nowhere", Author: "none"},
-				CommitFilter{Text: "nowhere", Branch: "busy", State: new(ledger.Draft)},
-				CommitFilter{Text: "nowhere", InFlight: true})
+			c := pick(f, lists.CommitFilter{Text: "nowhere"}, lists.CommitFilter{Text: "busy"},
+				lists.CommitFilter{Text: "nowhere", Author: "Ann"}, lists.CommitFilter{Text: "nowhere", Author: "none"},
+				lists.CommitFilter{Text: "nowhere", Branch: "busy", State: new(ledger.Draft)},
+				lists.CommitFilter{Text: "nowhere", InFlight: true})
 			c.Query = f.Query
 			return next(s.Commits(ctx, "acme", "api", c))
 		}},
@@ -327,7 +329,7 @@ func listsOfStates(s *Store) []List {
 		}},
 		{"environments", func(ctx context.Context, f *Filter) (string, error) {
 			org := pick(f, "acme", "umbrella")
-			return next(s.Environments(ctx, org, EnvironmentFilter{
+			return next(s.Environments(ctx, org, boards.EnvironmentFilter{
 				Query: f.Query,
 				Repo:  pick(f, reposOf(org)...),
 				Name:  pick(f, "", "prod", "none"),
@@ -335,7 +337,7 @@ func listsOfStates(s *Store) []List {
 		}},
 		{"attention", func(ctx context.Context, f *Filter) (string, error) {
 			org := pick(f, "acme", "umbrella")
-			list, err := s.Attention(ctx, org, AttentionFilter{
+			list, err := s.Attention(ctx, org, boards.AttentionFilter{
 				Query: f.Query,
 				Repo:  pick(f, reposOf(org)...),
 				Admin: pick(f, false, true),
@@ -343,7 +345,7 @@ func listsOfStates(s *Store) []List {
 			return list.NextCursor, err
 		}},
 		{"overview", func(ctx context.Context, f *Filter) (string, error) {
-			v, err := s.Overview(ctx, pick(f, "acme", "umbrella"), OverviewFilter{
+			v, err := s.Overview(ctx, pick(f, "acme", "umbrella"), boards.OverviewFilter{
 				Query:   f.Query,
 				Sort:    pick(f, ledger.OverviewSorts()...),
 				Name:    pick(f, "", "r9999", "none"),

@@ -44,7 +44,7 @@ func (s *Store) BuildLogsOnce(ctx context.Context) error {
 	if err := s.LogDistincts(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("log distinct signers: %w", err))
 	}
-	if err := s.logSettings(ctx); err != nil {
+	if err := s.LogSettings(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("log access and settings: %w", err))
 	}
 	return errors.Join(errs...)

@@ -14,11 +14,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/boards"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/lists"
+	"github.com/ledgerd/ledgerd/store/orgs"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/policies"
 	"github.com/ledgerd/ledgerd/store/postgres"
+	"github.com/ledgerd/ledgerd/store/search"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
@@ -165,6 +169,10 @@ func newStore(o Options, server string) *Store {
 	s.Radar = overlaps.New(s.db, s.Journal, s.jobs, s.Contracts, s.Facts,
 		cmp.Or(o.RadarMemory, DefaultRadarMemory), s.closing)
 	s.States = states.New(s.db, s.Journal, s.jobs, s.Signers, s.Facts, s.Radar, s.closing)
+	s.Registry = orgs.New(s.db, s.jobs, s.Journal, s.Contracts, s.Facts, s.Radar, s.States, s.Outbox)
+	s.Lists = lists.New(s.db, s.Journal, s.Contracts, s.Signers, s.Facts, s.Radar, s.States)
+	s.Boards = boards.New(s.db, s.Signers, s.Facts, s.States, s.Lists)
+	s.Finder = search.New(s.db, s.Signers, s.Facts, s.States, s.Lists)
 	s.deploying = newDeploying(s.db)
 	return s
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -255,7 +256,7 @@ func (w twin) dump(t *testing.T) string {
 	for _, body := range events.Data {
 		fmt.Fprintf(&text, "%s\n", body)
 	}
-	commits, err := w.Commits(t.Context(), "acme", "api", CommitFilter{Query: txn.Query{Limit: 500}, Standing: true})
+	commits, err := w.Commits(t.Context(), "acme", "api", lists.CommitFilter{Query: txn.Query{Limit: 500}, Standing: true})
 	must.OK(t, err)
 	for _, c := range commits.Data {
 		full, err := w.Commit(t.Context(), "acme", "api", c.SHA)

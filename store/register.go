@@ -169,7 +169,7 @@ func (rd reader) registered(done registered) (ledger.Commit, error) {
 	if done.radar.Scanned {
 		c.Row.Overlaps, c.Row.OverlapsTruncated = done.radar.Counts(), done.radar.More
 	}
-	if err := rd.completeCommit(done.repo, &c, "", false); err != nil {
+	if err := rd.s.Lists.CompleteCommit(rd.Reader, done.repo, &c, "", false); err != nil {
 		return c.Row, err
 	}
 	radar, err := overlaps.Result(rd.Reader, done.radar, overlaps.AsSide(c.Row.CommitSummary), overlaps.MaxReported)

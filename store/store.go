@@ -15,10 +15,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/boards"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/lists"
+	"github.com/ledgerd/ledgerd/store/orgs"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/policies"
+	"github.com/ledgerd/ledgerd/store/search"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/states"
@@ -36,6 +40,10 @@ type Store struct {
 	*facts.Facts
 	*overlaps.Radar
 	*states.States
+	*orgs.Registry
+	*lists.Lists
+	*boards.Boards
+	*search.Finder
 
 	db        *txn.DB
 	jobs      *backlog.Jobs
@@ -107,6 +115,30 @@ type (
 	Certificate = signers.Certificate
 	// An Exchange is a token of an issuer with the rule that it fulfils.
 	Exchange = access.Exchange
+	// An AttentionFilter selects what needs attention.
+	AttentionFilter = boards.AttentionFilter
+	// An EnvironmentFilter selects the environments of a list.
+	EnvironmentFilter = boards.EnvironmentFilter
+	// An OverviewFilter selects the repos of an overview.
+	OverviewFilter = boards.OverviewFilter
+	// An AttestationFilter selects the attestations of a list.
+	AttestationFilter = lists.AttestationFilter
+	// A CommitFilter selects the commits of a list.
+	CommitFilter = lists.CommitFilter
+	// A Decision is what is decided about a commit.
+	Decision = lists.Decision
+	// A DecisionQuery asks whether a commit has reached a state.
+	DecisionQuery = lists.DecisionQuery
+	// An ExceptionFilter selects the exceptions of a list.
+	ExceptionFilter = lists.ExceptionFilter
+	// OrgViolations counts the violations of an org.
+	OrgViolations = lists.OrgViolations
+	// Stats are numbers about a database.
+	Stats = lists.Stats
+	// A ViolationFilter selects the violations of a list.
+	ViolationFilter = lists.ViolationFilter
+	// A SearchQuery is a search in an org.
+	SearchQuery = search.Query
 	// A RadarFilter selects the overlaps of a list.
 	RadarFilter = overlaps.RadarFilter
 	// A ReviewDraft is a statement that was prepared for a member to sign.
@@ -124,6 +156,9 @@ func ReadSecretKeys(r io.Reader) (SecretKeys, error) { return webhooks.ReadSecre
 
 // LogRoots returns the roots of all logs. See events.LogRoots.
 func LogRoots(c *sqldb.Conn) ([]LogRoot, error) { return events.LogRoots(c) }
+
+// SettingsStart is the place before the first row of an org. See Settings.
+const SettingsStart = orgs.SettingsStart
 
 // MaxNamed is the maximum number of signers that are stored for a name. See signers.MaxNamed.
 const MaxNamed = signers.MaxNamed

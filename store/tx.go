@@ -43,11 +43,6 @@ func (s *Store) write(ctx context.Context, org string, fn func(*tx) error) error
 	return err
 }
 
-// repeatAs runs batch in consecutive writes, with the options in w, until it reports that it was the last.
-func (s *Store) repeatAs(ctx context.Context, w sqldb.Write, batch func(*tx) (last bool, err error)) error {
-	return s.db.Repeat(ctx, w, begun(s, batch))
-}
-
 // advance runs fn, a step of a job. See backlog.Jobs.Advance.
 func (s *Store) advance(ctx context.Context, j *backlog.Job, fn func(*tx, *backlog.Job) (done bool, err error)) error {
 	return s.jobs.Advance(ctx, j, func(k *txn.Tx, j *backlog.Job) (done bool, err error) {
