@@ -209,19 +209,22 @@ var mayImport = map[string][]string{
 		"ledger", "store/sqldb", "store/txn",
 	},
 	"store/facts": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/radar", "store/backlog",
-		"store/events", "store/internal/envelope", "store/policies", "store/radarindex", "store/signers", "store/sqldb",
-		"store/txn",
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/radar",
+		"store/backlog", "store/events", "store/internal/envelope", "store/policies", "store/radarindex",
+		"store/signers", "store/sqldb", "store/txn",
 	},
 	"store/overlaps": {
-		"ledger", "ledger/gitobject", "ledger/policy", "ledger/radar", "store/backlog", "store/events", "store/facts",
-		"store/policies", "store/radarindex", "store/sqldb", "store/txn",
+		"ledger", "ledger/gitobject", "ledger/policy", "ledger/radar", "store/backlog", "store/events",
+		"store/facts", "store/policies", "store/radarindex", "store/sqldb", "store/txn",
 	},
 	"store/states": {
-		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/where", "store/backlog", "store/events", "store/facts",
-		"store/internal/envelope", "store/overlaps", "store/radarindex", "store/signers", "store/sqldb", "store/txn",
+		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/where", "store/backlog",
+		"store/events", "store/facts", "store/overlaps", "store/radarindex", "store/signers", "store/sqldb",
+		"store/txn",
 	},
-	"store/policies": {"ledger", "ledger/policy", "store/txn"},
+	"store/policies": {
+		"ledger", "ledger/policy", "store/txn",
+	},
 	"store/orgs": {
 		"ledger", "ledger/attestation", "ledger/policy", "ledger/settings", "store/access", "store/backlog",
 		"store/events", "store/facts", "store/overlaps", "store/policies", "store/radarindex", "store/sqldb",
@@ -241,10 +244,15 @@ var mayImport = map[string][]string{
 		"store/lists", "store/signers", "store/states", "store/txn",
 	},
 	"store/signers": {
-		"ledger", "ledger/ca", "ledger/identity", "store/backlog", "store/events", "store/policies", "store/sqldb", "store/txn",
+		"ledger", "ledger/ca", "ledger/identity", "store/backlog", "store/events", "store/policies", "store/sqldb",
+		"store/txn",
 	},
-	"store/events":   {"ledger", "ledger/facts", "ledger/policy", "ledger/proof", "store/sqldb", "store/txn"},
-	"store/webhooks": {"ledger", "ledger/settings", "store/events", "store/internal/sealed", "store/sqldb", "store/txn"},
+	"store/events": {
+		"ledger", "ledger/facts", "ledger/policy", "ledger/proof", "store/sqldb", "store/txn",
+	},
+	"store/webhooks": {
+		"ledger", "ledger/settings", "store/events", "store/internal/sealed", "store/sqldb", "store/txn",
+	},
 	"store/txn": {
 		"ledger", "store/internal/cursor", "store/sqldb",
 	},

@@ -5,6 +5,8 @@
 package access
 
 import (
+	"fmt"
+
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store/events"
@@ -34,4 +36,24 @@ func New(db *txn.DB, journal *events.Journal, who *signers.Signers, providers me
 		db: db, journal: journal, signers: who, providers: providers, tokens: lookup.New[[32]byte, ledger.Token](),
 		touched: txn.NewCache[string, ledger.Time](maxTouched),
 	}
+}
+
+// End ends all access to an org, because it was deleted.
+func End(t *txn.Tx, orgID int64) error {
+	for _, change := range []struct {
+		query string
+		args  []any
+	}{
+		{"DELETE FROM sessions WHERE token_id IN (SELECT id FROM tokens WHERE org_id = ?)", []any{orgID}},
+		{"UPDATE tokens SET revoked_at = ? WHERE org_id = ? AND revoked_at = 0", []any{t.Now, orgID}},
+		{"UPDATE exchange_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, orgID}},
+		{"UPDATE issuers SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, orgID}},
+		{"UPDATE member_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, orgID}},
+		{"UPDATE members SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, orgID}},
+	} {
+		if _, err := t.Exec(change.query, change.args...); err != nil {
+			return fmt.Errorf("end the access to an org: %w", err)
+		}
+	}
+	return nil
 }

@@ -200,3 +200,25 @@ func MarkDistrusted(rd txn.Reader, r txn.Repo, list []txn.Keyed[ledger.Attestati
 	}
 	return nil
 }
+
+// ReplaceLatest puts the attestation by in the place of a distrusted row of the table latest, or nothing if it is 0,
+// unless the row has changed. It does the same in the tree of the commit.
+func ReplaceLatest(t *txn.Tx, r DistrustedRow, by int64) error {
+	const isRow = " WHERE commit_id = ? AND predicate_id = ? AND slot = ? AND signer_id = ? AND attestation_id = ?"
+	key := []any{r.Commit, r.Predicate, r.Slot, r.Signer, r.ID}
+	var err error
+	if by == 0 {
+		_, err = t.Exec("DELETE FROM latest"+isRow, key...)
+	} else {
+		_, err = t.Exec("UPDATE latest SET attestation_id = ?"+isRow, append([]any{by}, key...)...)
+	}
+	if err != nil {
+		return err
+	}
+
+	var tree int64
+	if err := t.Row("SELECT tree_id FROM commits WHERE id = ?", r.Commit).Scan(&tree); err != nil || tree == 0 {
+		return err
+	}
+	return RecountTree(t, tree, r.LatestKey)
+}

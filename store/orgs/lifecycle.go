@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -178,7 +179,7 @@ func (or *Registry) DeleteRepo(ctx context.Context, org, repo string) error {
 		if err != nil {
 			return fmt.Errorf("delete repo: %w", err)
 		}
-		if err := or.stopWebhooks(t, "repo_id = ?", r.ID, "the repo was deleted"); err != nil {
+		if err := or.webhooks.Stop(t, "repo_id = ?", r.ID, "the repo was deleted"); err != nil {
 			return err
 		}
 		d, err := or.facts.DeriverByID(t.Reader, r.ID)
@@ -192,24 +193,6 @@ func (or *Registry) DeleteRepo(ctx context.Context, org, repo string) error {
 		}
 		return or.states.Drain(t, d)
 	})
-}
-
-// stopWebhooks disables the active webhooks that a condition with one parameter selects.
-func (or *Registry) stopWebhooks(t *txn.Tx, where string, id int64, reason string) error {
-	stopped, err := txn.All(t.Reader, txn.ScanText,
-		"SELECT webhook_id FROM webhooks WHERE active = 1 AND deleted_at = 0 AND "+where, id)
-	if err != nil {
-		return fmt.Errorf("read webhooks: %w", err)
-	}
-	_, err = t.Exec("UPDATE webhooks SET active = 0, disabled_at = ?, disabled_reason = ? "+
-		"WHERE active = 1 AND deleted_at = 0 AND "+where, t.Now, reason, id)
-	if err != nil {
-		return fmt.Errorf("disable webhooks: %w", err)
-	}
-	for _, id := range stopped {
-		or.journal.MarkChanged(id)
-	}
-	return nil
 }
 
 // ChangeOrg sets the fields of an org that are not nil in c. An archived org can only be
@@ -347,18 +330,15 @@ func (or *Registry) DeleteOrg(ctx context.Context, org string) error {
 		}{
 			{"UPDATE orgs SET name = ?, deleted_at = ? WHERE id = ?", []any{ledger.DeletedName(o.ID), t.Now, o.ID}},
 			{"UPDATE repos SET webhook_events = 0 WHERE org_id = ?", []any{o.ID}},
-			{"DELETE FROM sessions WHERE token_id IN (SELECT id FROM tokens WHERE org_id = ?)", []any{o.ID}},
-			{"UPDATE tokens SET revoked_at = ? WHERE org_id = ? AND revoked_at = 0", []any{t.Now, o.ID}},
-			{"UPDATE exchange_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, o.ID}},
-			{"UPDATE issuers SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, o.ID}},
-			{"UPDATE member_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, o.ID}},
-			{"UPDATE members SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, o.ID}},
 		} {
 			if _, err := t.Exec(change.query, change.args...); err != nil {
 				return fmt.Errorf("delete org: %w", err)
 			}
 		}
-		return or.stopWebhooks(t, "repo_id IN (SELECT id FROM repos WHERE org_id = ?)", o.ID, "the org was deleted")
+		if err := access.End(t, o.ID); err != nil {
+			return err
+		}
+		return or.webhooks.Stop(t, "repo_id IN (SELECT id FROM repos WHERE org_id = ?)", o.ID, "the org was deleted")
 	})
 }
 

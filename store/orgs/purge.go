@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
+	"github.com/ledgerd/ledgerd/store/webhooks"
 )
 
 // PurgeRepo makes the deletion of a repo final: it cannot be restored, and its webhooks, envelopes
@@ -65,13 +66,10 @@ func (or *Registry) PurgeOrg(ctx context.Context, org string) error {
 // purgeRepos marks the repos that a condition with one parameter selects as purged, and deletes
 // their webhooks.
 func (or *Registry) purgeRepos(t *txn.Tx, where string, id int64) error {
-	_, err := t.Exec(`
-UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = ''
-WHERE deleted_at = 0 AND repo_id IN (SELECT id FROM repos WHERE `+where+")", t.Now, id)
-	if err == nil {
-		_, err = t.Exec("UPDATE repos SET purged_at = ? WHERE purged_at = 0 AND "+where, t.Now, id)
+	if err := webhooks.DeleteAll(t, "repo_id IN (SELECT id FROM repos WHERE "+where+")", id); err != nil {
+		return err
 	}
-	if err != nil {
+	if _, err := t.Exec("UPDATE repos SET purged_at = ? WHERE purged_at = 0 AND "+where, t.Now, id); err != nil {
 		return fmt.Errorf("purge: %w", err)
 	}
 	return or.jobs.PruneAll(t, where, id)

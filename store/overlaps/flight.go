@@ -204,3 +204,14 @@ func DeployTip(t *txn.Tx, commitID int64) error {
 	}
 	return nil
 }
+
+// ReturnTip puts the tip of a commit that was rolled back in flight again, marked for a scan.
+func ReturnTip(t *txn.Tx, commitID int64) error {
+	_, err := t.Exec(`
+UPDATE tips SET flight = ?, ended_at = 0, policy_version = 0, `+facts.Renumber+`
+WHERE commit_id = ? AND flight = ?`, radarindex.InFlight, commitID, radarindex.Deployed)
+	if err != nil {
+		return fmt.Errorf("update tip: %w", err)
+	}
+	return nil
+}

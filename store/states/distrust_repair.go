@@ -155,7 +155,7 @@ func (st *States) ApplyRepairs(ctx context.Context, j *backlog.Job, from int64, 
 			return false, err
 		}
 		for _, r := range list {
-			if err := applyRepair(t, r); err != nil {
+			if err := facts.ReplaceLatest(t, r.DistrustedRow, r.By); err != nil {
 				return false, fmt.Errorf("replace distrusted evidence: %w", err)
 			}
 		}
@@ -165,28 +165,6 @@ func (st *States) ApplyRepairs(ctx context.Context, j *backlog.Job, from int64, 
 		}
 		return true, st.endDistrust(t, j)
 	})
-}
-
-// applyRepair puts a row of the table latest right, unless it has changed, and what the tree
-// of its commit has.
-func applyRepair(t *txn.Tx, r Repair) error {
-	const isRow = " WHERE commit_id = ? AND predicate_id = ? AND slot = ? AND signer_id = ? AND attestation_id = ?"
-	key := []any{r.Commit, r.Predicate, r.Slot, r.Signer, r.ID}
-	var err error
-	if r.By == 0 {
-		_, err = t.Exec("DELETE FROM latest"+isRow, key...)
-	} else {
-		_, err = t.Exec("UPDATE latest SET attestation_id = ?"+isRow, append([]any{r.By}, key...)...)
-	}
-	if err != nil {
-		return err
-	}
-
-	var tree int64
-	if err := t.Row("SELECT tree_id FROM commits WHERE id = ?", r.Commit).Scan(&tree); err != nil || tree == 0 {
-		return err
-	}
-	return facts.RecountTree(t, tree, r.LatestKey)
 }
 
 // endDistrust notes that the table latest has no evidence of a repo any more that is distrusted because of an

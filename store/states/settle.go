@@ -9,7 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/overlaps"
-	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -219,11 +218,8 @@ func (st *States) subjectsOf(t *txn.Tx, commits []*facts.CommitRow) ([]*facts.Co
 // commit, because newer commits were not compared with it, and updates the overlaps in
 // its facts.
 func (st *States) returnTip(t *txn.Tx, s *facts.Commit) error {
-	_, err := t.Exec(`
-UPDATE tips SET flight = ?, ended_at = 0, policy_version = 0, `+facts.Renumber+`
-WHERE commit_id = ? AND flight = ?`, radarindex.InFlight, s.ID, radarindex.Deployed)
-	if err != nil {
-		return fmt.Errorf("update tip: %w", err)
+	if err := overlaps.ReturnTip(t, s.ID); err != nil {
+		return err
 	}
 	tip, _, err := facts.FindTip(t.Reader, s.ID)
 	if err != nil || !tip.InFlightAt(s.Deriver.Contract.Radar, t.Now) {

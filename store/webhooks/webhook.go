@@ -300,3 +300,31 @@ func webhookFields(w ledger.Webhook, secret string) []ledger.Field {
 		{Name: "secret_digest", Value: events.Digest([]byte(secret))},
 	}
 }
+
+// Stop disables the active webhooks that a condition with one parameter selects.
+func (ob *Outbox) Stop(t *txn.Tx, where string, id int64, reason string) error {
+	stopped, err := txn.All(t.Reader, txn.ScanText,
+		"SELECT webhook_id FROM webhooks WHERE active = 1 AND deleted_at = 0 AND "+where, id)
+	if err != nil {
+		return fmt.Errorf("read webhooks: %w", err)
+	}
+	_, err = t.Exec("UPDATE webhooks SET active = 0, disabled_at = ?, disabled_reason = ? "+
+		"WHERE active = 1 AND deleted_at = 0 AND "+where, t.Now, reason, id)
+	if err != nil {
+		return fmt.Errorf("disable webhooks: %w", err)
+	}
+	for _, id := range stopped {
+		ob.journal.MarkChanged(id)
+	}
+	return nil
+}
+
+// DeleteAll deletes the webhooks that a condition with one parameter selects, with their secrets.
+func DeleteAll(t *txn.Tx, where string, id int64) error {
+	_, err := t.Exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '' "+
+		"WHERE deleted_at = 0 AND "+where, t.Now, id)
+	if err != nil {
+		return fmt.Errorf("delete webhooks: %w", err)
+	}
+	return nil
+}

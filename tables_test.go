@@ -1,0 +1,95 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
+)
+
+// A statement that writes a table names it after one of these words.
+var writesTable = regexp.MustCompile(`(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)\b`)
+
+// writtenBy returns the packages of the store whose SQL writes each table.
+func writtenBy(t *testing.T) map[string][]string {
+	t.Helper()
+	schema := string(must.Get(os.ReadFile("store/sqlite/schema.sql"))(t))
+	tables := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?m)^CREATE TABLE "?([a-z_]+)"?`).FindAllStringSubmatch(schema, -1) {
+		tables[m[1]] = true
+	}
+
+	writers := make(map[string]map[string]bool)
+	files := append(must.Get(filepath.Glob("store/*/*.go"))(t), must.Get(filepath.Glob("store/*.go"))(t)...)
+	for _, file := range files {
+		pkg := filepath.Base(filepath.Dir(file))
+		if strings.HasSuffix(file, "_test.go") || pkg == "storetest" || file == "store/migration.go" {
+			continue
+		}
+		for _, text := range stringsIn(t, file) {
+			for _, m := range writesTable.FindAllStringSubmatch(text, -1) {
+				if tables[m[1]] {
+					if writers[m[1]] == nil {
+						writers[m[1]] = make(map[string]bool)
+					}
+					writers[m[1]][pkg] = true
+				}
+			}
+		}
+	}
+
+	list := make(map[string][]string)
+	for table, pkgs := range writers {
+		list[table] = slices.Sorted(maps.Keys(pkgs))
+	}
+	return list
+}
+
+// stringsIn returns the string literals of a file.
+func stringsIn(t *testing.T, file string) (list []string) {
+	t.Helper()
+	parsed := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, 0))(t)
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			list = append(list, lit.Value)
+		}
+		return true
+	})
+	return list
+}
+
+// Each table is written by one room. The others that write some of its columns or rows are listed with a reason; the
+// package store is the hall, where rooms for recording and for upkeep are still to be made.
+func TestEachTableIsWrittenByOneRoom(t *testing.T) {
+	shared := map[string]string{
+		// A row of an org or a repo has the numbers, versions and counts of several rooms.
+		"orgs":  "events facts orgs postgres signers states",
+		"repos": "facts orgs store webhooks",
+		// An event queues its deliveries, which the room of webhooks claims and settles.
+		"outbox": "events webhooks",
+		// A closed violation makes its deployment count.
+		"deployments": "states store",
+		// Retention empties what a repo does not keep.
+		"events": "events store", "envelopes": "facts store",
+		// Recording describes commits, and mapping by new rules rewrites what is recorded.
+		"commits": "facts store", "merge_sources": "facts store", "keys": "signers store", "latest": "facts store",
+		"attestations": "facts store", "artifacts": "facts store", "predicates": "facts signers store",
+	}
+	for table, writers := range writtenBy(t) {
+		got := strings.Join(writers, " ")
+		if len(writers) > 1 && shared[table] != got {
+			t.Errorf("%s is written by %s, want one room", table, got)
+		}
+		if want, ok := shared[table]; ok && want != got {
+			t.Errorf("%s is listed as written by %s, but it is by %s", table, want, got)
+		}
+	}
+}
