@@ -156,7 +156,6 @@ func newStore(o Options, server string) *Store {
 		db:        txn.NewDB(o.Logger),
 		committed: o.Committed,
 		caches:    newCaches(),
-		maxWrite:  maxWrite,
 		closing:   make(chan struct{}),
 	}
 	s.jobs = backlog.New(s.db, server)

@@ -64,7 +64,8 @@ func (s *Store) record(ctx context.Context, r *recording) (rec ledger.Attestatio
 		return rec, false, err
 	}
 	r.by = txn.ActorOf(ctx)
-	err = s.retry(ctx, func(ctx context.Context) error {
+	r.s = s
+	err = txn.Retry(ctx, func(ctx context.Context) error {
 		err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r})
 		return cmp.Or(err, r.err)
 	})
@@ -107,7 +108,7 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error) {
 	for i, r := range list {
 		t.kernel.Actor = r.by
-		if err := t.record(v, r); err != nil {
+		if err := t.recordOne(v, r); err != nil {
 			return nil, fmt.Errorf("record attestation: %w", err)
 		}
 		if t.s.Facts.HasWork() {
@@ -120,9 +121,9 @@ func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error
 	return nil, nil
 }
 
-// record records an attestation of a set, or sets r.err if the attestation is refused.
+// recordOne records an attestation of a set, or sets r.err if the attestation is refused.
 // A refused attestation adds no rows.
-func (t *tx) record(v *view, r *recording) error {
+func (t *tx) recordOne(v *view, r *recording) error {
 	r.rec, r.created, r.err = ledger.AttestationRecord{}, false, nil
 	r.contract, r.merge = nil, nil
 	d, err := v.deriver(r)

@@ -24,6 +24,7 @@ type Verify func(*identity.Keyring) (*attestation.Attestation, error)
 
 // A recording is an attestation to be recorded, and then the result.
 type recording struct {
+	s              *Store // set before it is written
 	org, repo      string
 	attestation    *attestation.Attestation
 	envelope       envelope.Packed

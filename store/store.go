@@ -10,7 +10,6 @@ import (
 	"context"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/access"
@@ -51,8 +50,6 @@ type Store struct {
 
 	caches    *caches
 	deploying *deploying
-
-	maxWrite time.Duration // see retry
 
 	closing   chan struct{}
 	closeOnce sync.Once

@@ -7,7 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/facts"
 )
 
-// An unjudged is the unready error of a recording that needs verdicts: of the missing expressions
+// An unjudged is the txn.Unready error of a recording that needs verdicts: of the missing expressions
 // on its own attestation, and those on recorded ones.
 type unjudged struct {
 	*recording
@@ -17,13 +17,13 @@ type unjudged struct {
 
 func (*unjudged) Error() string { return "expressions have not been evaluated" }
 
-// prepare implements unready.
-func (u *unjudged) prepare(ctx context.Context, s *Store) error {
-	s.caches.active.Put(repoKey(u.org, u.repo), u.contract)
-	if err := s.evaluateNew(ctx, u.recording, u.missing); err != nil {
+// Prepare implements txn.Unready.
+func (u *unjudged) Prepare(ctx context.Context) error {
+	u.s.caches.active.Put(repoKey(u.org, u.repo), u.contract)
+	if err := u.s.evaluateNew(ctx, u.recording, u.missing); err != nil {
 		return err
 	}
-	return s.StoreMissing(ctx, u.org, u.unevaluated)
+	return u.s.StoreMissing(ctx, u.org, u.unevaluated)
 }
 
 // checkVerdicts returns an error of the type *unjudged unless all is evaluated that the attestation

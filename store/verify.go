@@ -29,17 +29,17 @@ func (s *Store) verify(
 	return a, version, err
 }
 
-// An unverified is the unready error of a recording that was verified with an earlier keyring.
+// An unverified is the txn.Unready error of a recording that was verified with an earlier keyring.
 type unverified struct{ *recording }
 
 func (*unverified) Error() string { return ErrKeyringChanged.Error() }
 
-// prepare implements unready.
-func (u *unverified) prepare(ctx context.Context, s *Store) error {
+// Prepare implements txn.Unready.
+func (u *unverified) Prepare(ctx context.Context) error {
 	if u.verify == nil {
 		return ErrKeyringChanged
 	}
-	keyring, version, err := s.Keyring(ctx, u.org)
+	keyring, version, err := u.s.Keyring(ctx, u.org)
 	if err != nil {
 		return err
 	}

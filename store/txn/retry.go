@@ -1,4 +1,4 @@
-package store
+package txn
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const (
@@ -15,42 +14,42 @@ const (
 	// that somebody changes a dozen times in these seconds. A write that needs more depends on what
 	// changes all the time, and would otherwise keep a processor busy.
 	maxTries = 20
-	// maxWrite is how long a request prepares a write and tries it again.
-	maxWrite = 5 * time.Second
+	// MaxWrite is how long a request prepares a write and tries it again.
+	MaxWrite = 5 * time.Second
 )
 
-// An unready is the error of a write that lacks something, which takes too long to find out in
+// An Unready is the error of a write that lacks something, which takes too long to find out in
 // the writer.
-type unready interface {
+type Unready interface {
 	error
-	// prepare finds it out, outside the writer, for the next try.
-	prepare(ctx context.Context, s *Store) error
+	// Prepare finds it out, outside the writer, for the next try.
+	Prepare(context.Context) error
 }
 
-// errLate is the cause of a context that ends after Store.maxWrite.
+// errLate is the cause of a context that ends after MaxWrite.
 var errLate = errors.New("the write took too long")
 
-// retry runs write, which writes, and reports its error. While that is an unready, retry
+// Retry runs write, which writes, and reports its error. While that is an Unready, Retry
 // prepares the write and runs it again.
 //
 // The first try waits for the writer as long as the engine allows, which notices by the writes that
-// wait that the writer hangs, or lacks the lock. All that follows ends s.maxWrite after the begin of
+// wait that the writer hangs, or lacks the lock. All that follows ends MaxWrite after the begin of
 // the first try.
-func (s *Store) retry(ctx context.Context, write func(ctx context.Context) error) error {
-	limited, cancel := context.WithTimeoutCause(ctx, s.maxWrite, errLate)
+func Retry(ctx context.Context, write func(ctx context.Context) error) error {
+	limited, cancel := context.WithTimeoutCause(ctx, MaxWrite, errLate)
 	defer cancel()
 
 	err := write(ctx)
 	for tries := 1; ; tries++ {
-		u, ok := errors.AsType[unready](err)
+		u, ok := errors.AsType[Unready](err)
 		isLate := errors.Is(err, context.DeadlineExceeded) && errors.Is(context.Cause(limited), errLate) && ctx.Err() == nil
 		switch {
 		case !ok && !isLate:
-			return txn.StorageError(err)
+			return StorageError(err)
 		case isLate, tries == maxTries:
 			return errRestless()
 		}
-		if err = u.prepare(limited, s); err == nil {
+		if err = u.Prepare(limited); err == nil {
 			err = write(limited)
 		}
 	}

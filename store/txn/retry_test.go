@@ -1,4 +1,4 @@
-package store
+package txn
 
 import (
 	"context"
@@ -9,15 +9,14 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// A slowError is an unready that takes some time to prepare.
+// A slowError is an Unready that takes some time to prepare.
 type slowError time.Duration
 
 func (slowError) Error() string { return "not ready" }
 
-func (e slowError) prepare(ctx context.Context, _ *Store) error { return pause(ctx, time.Duration(e)) }
+func (e slowError) Prepare(ctx context.Context) error { return pause(ctx, time.Duration(e)) }
 
 // pause waits for some time, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
@@ -42,7 +41,7 @@ func TestAWriteIsTriedAgain(t *testing.T) {
 		"once":                    {0, 0, []error{refused}, 1, 0, refused},
 		"again":                   {0, 0, []error{slowError(1), slowError(2), refused}, 3, 3, refused},
 		"as often as it may be":   {0, 0, []error{slowError(0)}, maxTries, 0, nil},
-		"for as long as it may":   {0, 0, []error{slowError(2 * time.Second)}, 3, maxWrite, nil},
+		"for as long as it may":   {0, 0, []error{slowError(2 * time.Second)}, 3, MaxWrite, nil},
 		"after the lock":          {0, 9 * time.Second, []error{refused}, 1, 9 * time.Second, refused},
 		"too late after the lock": {0, 9 * time.Second, []error{slowError(1)}, 1, 9 * time.Second, nil},
 		"refused late":            {0, 3 * time.Second, []error{slowError(0), refused}, 2, 6 * time.Second, refused},
@@ -61,8 +60,7 @@ func TestAWriteIsTriedAgain(t *testing.T) {
 				}
 
 				began, tries := time.Now(), 0
-				s := &Store{maxWrite: maxWrite}
-				err := s.retry(ctx, func(ctx context.Context) error {
+				err := Retry(ctx, func(ctx context.Context) error {
 					if ctx.Err() != nil {
 						return ctx.Err() // as the engine does
 					}
@@ -86,7 +84,7 @@ func TestAWriteIsTriedAgain(t *testing.T) {
 func wantRestless(t *testing.T, err error) {
 	t.Helper()
 	const text = "nothing was recorded (send it again)"
-	if !txn.IsCode(err, ledger.CodeStorageUnavailable) || !strings.Contains(err.Error(), text) {
+	if !IsCode(err, ledger.CodeStorageUnavailable) || !strings.Contains(err.Error(), text) {
 		t.Errorf("%v, want errRestless", err)
 	}
 }
