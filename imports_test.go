@@ -182,9 +182,9 @@ var mayImport = map[string][]string{
 	"server/metrics":                {"ledger", "server"},
 	"store": {
 		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/member",
-		"ledger/passkey", "ledger/policy", "ledger/radar", "store/access", "store/backlog", "store/boards",
-		"store/events", "store/facts", "store/internal/envelope", "store/lists", "store/orgs", "store/overlaps",
-		"store/policies", "store/postgres", "store/radarindex", "store/search", "store/signers", "store/sqldb",
+		"ledger/policy", "ledger/radar", "store/access", "store/backlog", "store/boards", "store/events",
+		"store/facts", "store/internal/envelope", "store/lists", "store/orgs", "store/overlaps", "store/policies",
+		"store/postgres", "store/radarindex", "store/record", "store/search", "store/signers", "store/sqldb",
 		"store/sqlite", "store/states", "store/txn", "store/webhooks",
 	},
 	"store/internal/cursor":   {},
@@ -242,6 +242,11 @@ var mayImport = map[string][]string{
 	"store/search": {
 		"ledger", "ledger/identity", "ledger/insights", "ledger/search", "store/events", "store/facts",
 		"store/lists", "store/signers", "store/states", "store/txn",
+	},
+	"store/record": {
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/passkey",
+		"ledger/policy", "store/access", "store/events", "store/facts", "store/internal/envelope", "store/lists",
+		"store/overlaps", "store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
 	},
 	"store/signers": {
 		"ledger", "ledger/ca", "ledger/identity", "store/backlog", "store/events", "store/policies", "store/sqldb",

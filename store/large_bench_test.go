@@ -26,8 +26,8 @@ func BenchmarkRecordLarge(b *testing.B) {
 	for b.Loop() {
 		n++
 		d := stated("ci", 0, fmt.Sprint("test:", n%policy.MaxTopics), ledger.Fail)
-		d.attestation.PayloadDigest[0], d.attestation.PayloadDigest[1] = byte(n), byte(n>>8)
-		if _, _, err := w.Record(b.Context(), d.org, d.repo, d.attestation, 0); err != nil {
+		d.Attestation.PayloadDigest[0], d.Attestation.PayloadDigest[1] = byte(n), byte(n>>8)
+		if _, _, err := w.Record(b.Context(), d.Org, d.Repo, d.Attestation, 0); err != nil {
 			b.Fatal(err)
 		}
 	}

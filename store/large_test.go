@@ -55,7 +55,7 @@ func TestLargeContracts(t *testing.T) {
 	}}))
 	wantLarge("acme/api")
 
-	rec, _, err := w.Record(t.Context(), "acme", "api", stated("ci", 0, "test:0", ledger.Pass).attestation, 0)
+	rec, _, err := w.Record(t.Context(), "acme", "api", stated("ci", 0, "test:0", ledger.Pass).Attestation, 0)
 	must.OK(t, err)
 	c, err := w.Commit(t.Context(), "acme", "api", rec.Commit)
 	if err != nil || len(c.Requirements) != 60 || !c.Requirements[0].Met || c.Requirements[1].Met {

@@ -68,7 +68,7 @@ func TestGatherClaims(t *testing.T) {
 // squashed returns a recording of a claim that a commit of proveTwin is a squash.
 func squashed(signer string, commit, source int) *drawn {
 	d := stated(signer, commit, "merge:squash", ledger.Pass)
-	setMerge(d.attestation, commit, source, 100+commit)
-	d.attestation.PayloadDigest[0] += byte(source)
+	setMerge(d.Attestation, commit, source, 100+commit)
+	d.Attestation.PayloadDigest[0] += byte(source)
 	return d
 }

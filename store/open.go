@@ -22,6 +22,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/policies"
 	"github.com/ledgerd/ledgerd/store/postgres"
+	"github.com/ledgerd/ledgerd/store/record"
 	"github.com/ledgerd/ledgerd/store/search"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -155,7 +156,6 @@ func newStore(o Options, server string) *Store {
 	s := &Store{
 		db:        txn.NewDB(o.Logger),
 		committed: o.Committed,
-		caches:    newCaches(),
 		closing:   make(chan struct{}),
 	}
 	s.jobs = backlog.New(s.db, server)
@@ -172,7 +172,7 @@ func newStore(o Options, server string) *Store {
 	s.Lists = lists.New(s.db, s.Journal, s.Contracts, s.Signers, s.Facts, s.Radar, s.States)
 	s.Boards = boards.New(s.db, s.Signers, s.Facts, s.States, s.Lists)
 	s.Finder = search.New(s.db, s.Signers, s.Facts, s.States, s.Lists)
-	s.deploying = newDeploying(s.db)
+	s.Recorder = record.New(s.db, s.Journal, s.Signers, s.Access, s.Facts, s.Radar, s.States, s.Lists)
 	return s
 }
 

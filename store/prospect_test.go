@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/overlaps"
+	"github.com/ledgerd/ledgerd/store/record"
 )
 
 // openWithTips opens a store whose repo acme/api has tips of the branches one, two and
@@ -104,15 +105,15 @@ func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
 func (s *Store) register(t *testing.T, sha string, n ledger.Registration,
 	ahead *overlaps.ProspectScan) (branches []string) {
 	t.Helper()
-	done, err := write(t.Context(), s, "", func(t *tx) (registered, error) {
+	done, err := write(t.Context(), s, "", func(t *tx) (record.Registered, error) {
 		sub, err := overlaps.Submit(sha, n)
 		if err != nil {
-			return registered{}, err
+			return record.Registered{}, err
 		}
-		return t.register("acme", "api", sha, sub, ahead)
+		return t.s.Recorder.RegisterSubmission(t.kernel, "acme", "api", sha, sub, ahead)
 	})
 	must.OK(t, err)
-	for _, f := range done.radar.Overlaps {
+	for _, f := range done.Radar.Overlaps {
 		branches = append(branches, f.Branch)
 	}
 	return branches

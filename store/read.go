@@ -11,21 +11,20 @@ import (
 // a read.
 type reader struct {
 	txn.Reader
-	s      *Store
-	caches *caches
+	s *Store
 }
 
 // read runs fn in a read transaction: fn sees a consistent snapshot.
 func read[T any](ctx context.Context, s *Store, by sqldb.Reader, fn func(reader) (T, error)) (T, error) {
 	return txn.Read(ctx, s.db, by, func(rd txn.Reader) (T, error) {
-		return fn(reader{Reader: rd, s: s, caches: s.caches})
+		return fn(reader{Reader: rd, s: s})
 	})
 }
 
 // readLoose is like read, but without a transaction. See txn.ReadLoose.
 func readLoose[T any](ctx context.Context, s *Store, by sqldb.Reader, fn func(reader) (T, error)) (T, error) {
 	return txn.ReadLoose(ctx, s.db, by, func(rd txn.Reader) (T, error) {
-		return fn(reader{Reader: rd, s: s, caches: s.caches})
+		return fn(reader{Reader: rd, s: s})
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/lists"
+	"github.com/ledgerd/ledgerd/store/record"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -35,7 +36,7 @@ func TestSetEqualsOneByOne(t *testing.T) {
 		defer single.Close()
 		defer sets.Close()
 
-		var earlier []*recording
+		var earlier []*record.Recording
 		for i := range rapid.IntRange(1, 5).Draw(r, "sets") {
 			if i > 0 { // a deployed commit only blocks the new one if it is rolled back
 				for _, w := range []twin{single, sets} {
@@ -125,35 +126,35 @@ func proveTwin(t *tx) error {
 
 // A drawn is a recording for both ledgers, with the wanted result.
 type drawn struct {
-	recording
+	record.Recording
 	want string
 }
 
 func (d drawn) String() string {
-	a := d.attestation
-	return fmt.Sprintf("%s/%s@%s %s %s by %s", d.org, d.repo, a.Commit[38:], a.Predicate, a.Result.Status, d.identity)
+	a := d.Attestation
+	return fmt.Sprintf("%s/%s@%s %s %s by %s", d.Org, d.Repo, a.Commit[38:], a.Predicate, a.Result.Status, d.Identity)
 }
 
 // drawSet draws a set of recordings: new statements, repeated statements from earlier, and
 // some that are refused. It adds the new ones to earlier.
-func drawSet(r *rapid.T, earlier *[]*recording) []*drawn {
+func drawSet(r *rapid.T, earlier *[]*record.Recording) []*drawn {
 	set := make([]*drawn, rapid.IntRange(1, 12).Draw(r, "attestations"))
 	for i := range set {
 		if len(*earlier) > 0 && rapid.IntRange(0, 4).Draw(r, "repeated") == 0 {
-			set[i] = &drawn{recording: *rapid.SampledFrom(*earlier).Draw(r, "statement")}
+			set[i] = &drawn{Recording: *rapid.SampledFrom(*earlier).Draw(r, "statement")}
 			continue
 		}
 
-		d := &drawn{recording: *newRecording("acme", "api", drawStatement(r, len(*earlier)), 0)}
+		d := &drawn{Recording: *record.NewRecording("acme", "api", drawStatement(r, len(*earlier)), 0)}
 		switch rapid.IntRange(0, 15).Draw(r, "refused") {
 		case 0:
-			d.repo = "none"
+			d.Repo = "none"
 		case 1:
-			d.org = "nobody"
+			d.Org = "nobody"
 		case 2:
-			d.keyringVersion = 9
+			d.KeyringVersion = 9
 		}
-		*earlier = append(*earlier, &d.recording)
+		*earlier = append(*earlier, &d.Recording)
 		set[i] = d
 	}
 	return set
@@ -208,7 +209,7 @@ func setMerge(a *attestation.Attestation, n, source, tree int) {
 func (w twin) recordEach(t *testing.T, set []*drawn) []string {
 	results := make([]string, len(set))
 	for i, d := range set {
-		rec, created, err := w.Record(t.Context(), d.org, d.repo, d.attestation, d.keyringVersion)
+		rec, created, err := w.Record(t.Context(), d.Org, d.Repo, d.Attestation, d.KeyringVersion)
 		results[i] = resultOf(rec, created, err)
 	}
 	return results
@@ -217,17 +218,17 @@ func (w twin) recordEach(t *testing.T, set []*drawn) []string {
 // recordSet records the attestations as one set, and returns the results.
 func (w twin) recordSet(t testing.TB, set []*drawn) []string {
 	items := make([]any, len(set))
-	copies := make([]recording, len(set))
+	copies := make([]record.Recording, len(set))
 	for i, d := range set {
-		copies[i] = d.recording
+		copies[i] = d.Recording
 		items[i] = &copies[i]
 	}
 	must.OK(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
-		return recorder{w.Store}.WriteAll(c, items)
+		return record.Set{Recorder: w.Recorder}.WriteAll(c, items)
 	}}))
 	results := make([]string, len(set))
 	for i, c := range copies {
-		results[i] = resultOf(c.rec, c.created, c.err)
+		results[i] = resultOf(c.Record, c.Created, c.Err)
 	}
 	return results
 }
@@ -310,8 +311,8 @@ func TestSetKeepsTheLatestOfEachName(t *testing.T) {
 		stated("ci", 0, "test:go", ledger.Recorded), // does not replace an outcome
 	}
 	for _, d := range set { // by one person
-		d.attestation.Signer.Key = [sha256.Size]byte{1}
-		d.setVerified(d.attestation, 0)
+		d.Attestation.Signer.Key = [sha256.Size]byte{1}
+		d.SetVerified(d.Attestation, 0)
 	}
 	single.recordEach(t, set)
 	sets.recordSet(t, set)
@@ -339,10 +340,10 @@ func TestANameThatWasTakenIsStoredAgain(t *testing.T) {
 	record := func(commit int) {
 		t.Helper()
 		d := stated("ci", commit, "test:go", ledger.Pass)
-		d.attestation.Signer.Emails = []string{"x@acme.example"}
+		d.Attestation.Signer.Emails = []string{"x@acme.example"}
 		_, version, err := s.Keyring(ctx, "acme")
 		must.OK(t, err)
-		_, _, err = s.Record(ctx, "acme", "api", d.attestation, version)
+		_, _, err = s.Record(ctx, "acme", "api", d.Attestation, version)
 		must.OK(t, err)
 	}
 	record(0)
@@ -380,7 +381,7 @@ func TestSetComparesRepoNamesLikeTheDatabase(t *testing.T) {
 		stated("ci", 2, "test:go", ledger.Pass),
 	}
 	for i, name := range []string{"\u212ait", "kit", "KIT"} {
-		set[i].repo = name
+		set[i].Repo = name
 	}
 	results := w.recordSet(t, set)
 	if results[0] != string(ledger.CodeNotFound) ||
@@ -401,16 +402,16 @@ func TestSetOfReposWithDifferentContracts(t *testing.T) {
 	_, err = w.SetPolicy(ctx, "acme", "web", contract, 0, "host")
 	must.OK(t, err)
 	must.OK(t, w.Settle(ctx))
-	web := func(d *drawn) *drawn { d.repo = "web"; return d }
+	web := func(d *drawn) *drawn { d.Repo = "web"; return d }
 
 	_, _, err = w.Register(ctx, "acme", "web", numbered(7), ledger.Registration{
 		Author: ledger.Author{Name: "A", Email: "a@home.example"}})
 	must.OK(t, err)
 	named := web(stated("ann", 9, "test:go", ledger.Pass))
-	named.attestation.Signer.Emails = []string{"a@home.example"}
+	named.Attestation.Signer.Emails = []string{"a@home.example"}
 	excused := web(stated("ci", 8, "exception:review", ledger.Pass))
-	excused.attestation.PredicateType = attestation.ExceptionPredicateType
-	excused.attestation.Exception = &attestation.Exception{Requirement: "review", Reason: "an outage",
+	excused.Attestation.PredicateType = attestation.ExceptionPredicateType
+	excused.Attestation.Exception = &attestation.Exception{Requirement: "review", Reason: "an outage",
 		Until: w.Now().Add(time.Hour)}
 	w.recordSet(t, []*drawn{named, excused})
 	w.recordSet(t, []*drawn{stated("ci", 0, "test:go", ledger.Pass), web(stated("ann", 7, "review:code", ledger.Pass)),
@@ -434,7 +435,7 @@ func stated(signer string, commit int, predicate string, status ledger.Status) *
 			Key: sha256.Sum256([]byte(signer))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: payload,
 	}
-	return &drawn{recording: *newRecording("acme", "api", a, 0)}
+	return &drawn{Recording: *record.NewRecording("acme", "api", a, 0)}
 }
 
 // A rollback in the middle of a set blocks another commit. The rest of the set must see

@@ -84,10 +84,10 @@ DROP TABLE more`)
 
 // inSlotOf is d, but about an artifact.
 func inSlotOf(d *drawn, slot string) *drawn {
-	a := d.attestation
+	a := d.Attestation
 	a.Slot, a.Payload = slot, append(a.Payload, slot...)
 	a.PayloadDigest = sha256.Sum256(a.Payload)
-	d.envelope = envelope.Pack(a.Payload, nil)
+	d.Envelope = envelope.Pack(a.Payload, nil)
 	return d
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/orgs"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/policies"
+	"github.com/ledgerd/ledgerd/store/record"
 	"github.com/ledgerd/ledgerd/store/search"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -43,13 +44,11 @@ type Store struct {
 	*lists.Lists
 	*boards.Boards
 	*search.Finder
+	*record.Recorder
 
 	db        *txn.DB
 	jobs      *backlog.Jobs
 	committed func(sqldb.Commit)
-
-	caches    *caches
-	deploying *deploying
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -153,6 +152,9 @@ func ReadSecretKeys(r io.Reader) (SecretKeys, error) { return webhooks.ReadSecre
 
 // LogRoots returns the roots of all logs. See events.LogRoots.
 func LogRoots(c *sqldb.Conn) ([]LogRoot, error) { return events.LogRoots(c) }
+
+// ErrKeyringChanged is the error of Record if the keyring is not the latest. See record.ErrKeyringChanged.
+var ErrKeyringChanged = record.ErrKeyringChanged
 
 // SettingsStart is the place before the first row of an org. See Settings.
 const SettingsStart = orgs.SettingsStart

@@ -54,12 +54,7 @@ func (s *Store) advance(ctx context.Context, j *backlog.Job, fn func(*tx, *backl
 	})
 }
 
-// inTx runs fn as one write of the transaction on c.
-func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) error {
-	return s.db.Do(c, func(k *txn.Tx) error { return s.begin(k, fn) })
-}
-
 // begin runs fn in a write that has begun.
 func (s *Store) begin(k *txn.Tx, fn func(*tx) error) error {
-	return fn(&tx{reader: reader{Reader: k.Reader, s: s, caches: s.caches}, kernel: k})
+	return fn(&tx{reader: reader{Reader: k.Reader, s: s}, kernel: k})
 }

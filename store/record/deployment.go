@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"database/sql"
@@ -10,26 +10,27 @@ import (
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/states"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // recordDeployment notes what an attestation that was just recorded says of an environment.
 // The judgement decides whether a deployment counts. A pass for a predicate that no DEPLOYED
 // requirement names counts too, and any other outcome of it is a rollback.
-func (t *tx) recordDeployment(s *facts.Commit, r *recording, j states.Judgement) error {
+func (re *Recorder) recordDeployment(t *txn.Tx, s *facts.Commit, r *Recording, j states.Judgement) error {
 	if j.Environment.Name == "" {
 		return nil
 	}
 
 	switch s.Deriver.Contract.Effect(s.Facts, j.Evidence, j.Environment.Required, j.Note != nil) {
 	case policy.Attempted:
-		t.changeEnvironment(s, j.Environment.PredicateID)
+		re.changeEnvironment(t, s, j.Environment.PredicateID)
 	case policy.Deployed:
-		return t.deploy(s, r, j)
+		return re.deploy(t, s, r, j)
 	case policy.TakenBack:
-		return t.rollBack(s, r, j)
+		return re.rollBack(t, s, r, j)
 	case policy.Refused:
 		if j.Environment.IsRollback {
-			r.rec.Notice = "it has no effect: by the policy, " + r.identity + " does not deploy to " + j.Environment.Name
+			r.Record.Notice = "it has no effect: by the policy, " + r.Identity + " does not deploy to " + j.Environment.Name
 		}
 	case policy.NoEffect:
 	}
@@ -37,28 +38,28 @@ func (t *tx) recordDeployment(s *facts.Commit, r *recording, j states.Judgement)
 }
 
 // deploy notes that a commit was deployed, unless what runs was deployed after it.
-func (t *tx) deploy(s *facts.Commit, r *recording, j states.Judgement) error {
-	before, err := t.whatRuns(s.RepoID, j.Environment.PredicateID)
+func (re *Recorder) deploy(t *txn.Tx, s *facts.Commit, r *Recording, j states.Judgement) error {
+	before, err := whatRuns(t, s.RepoID, j.Environment.PredicateID)
 	if err != nil {
 		return err
 	}
-	if finished := r.attestation.FinishedAt; before.id != s.ID && policy.IsReplaced(finished, before.finishedAt) {
-		r.rec.Notice = fmt.Sprintf("it does not change what runs in %s: %s was deployed there later, at %s, and this "+
+	if finished := r.Attestation.FinishedAt; before.id != s.ID && policy.IsReplaced(finished, before.finishedAt) {
+		r.Record.Notice = fmt.Sprintf("it does not change what runs in %s: %s was deployed there later, at %s, and this "+
 			"deployment finished at %s", j.Environment.Name, before.sha, before.finishedAt, finished)
-		t.s.Facts.WatchAgain(t.kernel, r.cause(), s.ID)
-		return t.deployEarlier(s, j)
+		re.facts.WatchAgain(t, r.cause(), s.ID)
+		return deployEarlier(t, s, j)
 	}
 
-	t.s.deploying.deployed[deploymentKey{s.RepoID, j.Environment.PredicateID, s.ID}] = deployed{
+	re.deploying.deployed[deploymentKey{s.RepoID, j.Environment.PredicateID, s.ID}] = deployed{
 		attestation: s.Newest, required: j.Environment.Required,
 	}
 	if before.id != s.ID {
-		t.s.Facts.WatchAgain(t.kernel, r.cause(), before.id)
+		re.facts.WatchAgain(t, r.cause(), before.id)
 	}
 	if s.IsHistory() {
-		t.s.Facts.WatchAgain(t.kernel, r.cause(), s.ID)
+		re.facts.WatchAgain(t, r.cause(), s.ID)
 	}
-	t.changeEnvironment(s, j.Environment.PredicateID)
+	re.changeEnvironment(t, s, j.Environment.PredicateID)
 	return nil
 }
 
@@ -70,8 +71,8 @@ type runningCommit struct {
 }
 
 // whatRuns returns the commit that runs in an environment.
-func (t *tx) whatRuns(repoID, predicateID int64) (c runningCommit, err error) {
-	if err := t.kernel.Flush(); err != nil {
+func whatRuns(t *txn.Tx, repoID, predicateID int64) (c runningCommit, err error) {
+	if err := t.Flush(); err != nil {
 		return c, err
 	}
 	err = t.Row(`
@@ -91,7 +92,7 @@ ORDER BY d.attestation_id DESC LIMIT 1`, repoID, predicateID).Scan(&c.id, &c.sha
 const endedEarlier = -1
 
 // deployEarlier notes a deployment that another one has replaced before it was recorded.
-func (t *tx) deployEarlier(s *facts.Commit, j states.Judgement) error {
+func deployEarlier(t *txn.Tx, s *facts.Commit, j states.Judgement) error {
 	_, err := t.Exec(`
 INSERT INTO deployments (repo_id, predicate_id, commit_id, attestation_id, required, ended_id) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (repo_id, predicate_id, commit_id) DO NOTHING`,
@@ -103,14 +104,14 @@ ON CONFLICT (repo_id, predicate_id, commit_id) DO NOTHING`,
 }
 
 // changeEnvironment notes that the attestation recorded last is about an environment.
-func (t *tx) changeEnvironment(s *facts.Commit, predicateID int64) {
-	t.s.deploying.changed[environmentKey{predicateID, s.RepoID}] = environmentChange{s.Deriver.Repo.OrgID, s.Newest}
+func (re *Recorder) changeEnvironment(t *txn.Tx, s *facts.Commit, predicateID int64) {
+	re.deploying.changed[environmentKey{predicateID, s.RepoID}] = environmentChange{s.Deriver.Repo.OrgID, s.Newest}
 }
 
 // rollBack ends the deployment of a commit, if it has one, and has the commit run that a
 // rollback names.
-func (t *tx) rollBack(s *facts.Commit, r *recording, j states.Judgement) error {
-	before, err := t.whatRuns(s.RepoID, j.Environment.PredicateID)
+func (re *Recorder) rollBack(t *txn.Tx, s *facts.Commit, r *Recording, j states.Judgement) error {
+	before, err := whatRuns(t, s.RepoID, j.Environment.PredicateID)
 	if err != nil {
 		return err
 	}
@@ -122,28 +123,28 @@ UPDATE deployments SET ended_id = ? WHERE repo_id = ? AND predicate_id = ? AND c
 	}
 
 	if n > 0 {
-		t.changeEnvironment(s, j.Environment.PredicateID)
+		re.changeEnvironment(t, s, j.Environment.PredicateID)
 		if !j.Environment.IsRollback {
-			r.rec.Notice = fmt.Sprintf("it is a rollback: the commit no longer runs in %s (if only an attempt to deploy has "+
+			r.Record.Notice = fmt.Sprintf("it is a rollback: the commit no longer runs in %s (if only an attempt to deploy has "+
 				"failed, deploy with ledgerd deploy, or sign the statement with \"rollout\": %q)",
 				j.Environment.Name, ledger.RolloutFailed)
 		}
 	}
-	if rollback := r.attestation.Rollback; rollback != nil && rollback.To.SHA != "" {
-		if err := t.resume(s, j, rollback.To.SHA); err != nil {
+	if rollback := r.Attestation.Rollback; rollback != nil && rollback.To.SHA != "" {
+		if err := re.resume(t, s, j, rollback.To.SHA); err != nil {
 			return err
 		}
 	}
 
-	after, err := t.whatRuns(s.RepoID, j.Environment.PredicateID)
+	after, err := whatRuns(t, s.RepoID, j.Environment.PredicateID)
 	if err == nil && after != before {
-		t.s.Facts.WatchAgain(t.kernel, r.cause(), before.id, after.id)
+		re.facts.WatchAgain(t, r.cause(), before.id, after.id)
 	}
 	return err
 }
 
 // resume has a commit run that was deployed before.
-func (t *tx) resume(s *facts.Commit, j states.Judgement, sha string) error {
+func (re *Recorder) resume(t *txn.Tx, s *facts.Commit, j states.Judgement, sha string) error {
 	_, err := t.Exec(`
 UPDATE deployments SET attestation_id = ?, ended_id = 0
 WHERE repo_id = ? AND predicate_id = ? AND commit_id = (SELECT id FROM commits WHERE repo_id = ? AND sha = ?)`,
@@ -151,22 +152,22 @@ WHERE repo_id = ? AND predicate_id = ? AND commit_id = (SELECT id FROM commits W
 	if err != nil {
 		return fmt.Errorf("resume deployment: %w", err)
 	}
-	t.changeEnvironment(s, j.Environment.PredicateID)
+	re.changeEnvironment(t, s, j.Environment.PredicateID)
 	return nil
 }
 
 // checkRollback refuses a rollback to a commit that cannot run in its place: its deployment did
 // not count, or was rolled back.
-func (t *tx) checkRollback(d *facts.Deriver, r *recording) error {
-	rollback := r.attestation.Rollback
+func (re *Recorder) checkRollback(t *txn.Tx, d *facts.Deriver, r *Recording) error {
+	rollback := r.Attestation.Rollback
 	if rollback == nil || rollback.To.SHA == "" {
 		return nil
 	}
-	if err := t.kernel.Flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	predicate := ledger.EnvironmentPredicate(rollback.Environment)
-	predicateID, err := t.s.Signers.RowOf(t.Reader, signers.PredicateOf(d.Repo.OrgID, predicate))
+	predicateID, err := re.signers.RowOf(t.Reader, signers.PredicateOf(d.Repo.OrgID, predicate))
 	if err != nil {
 		return err
 	}
@@ -179,12 +180,12 @@ WHERE c.repo_id = ? AND c.sha = ? AND d.repo_id = ? AND d.predicate_id = ? AND `
 		d.Repo.ID, rollback.To.SHA, d.Repo.ID, predicateID).Scan(&isUndone)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		r.err = ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.to.sha", "no deployment of %s to %s has counted "+
+		r.Err = ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.to.sha", "no deployment of %s to %s has counted "+
 			"(to deploy it, use ledgerd deploy %[2]s)", rollback.To.SHA, rollback.Environment)
 	case err != nil:
 		return fmt.Errorf("find the deployment: %w", err)
 	case isUndone:
-		r.err = ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.to.sha", "%s was rolled back from %s "+
+		r.Err = ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.to.sha", "%s was rolled back from %s "+
 			"(to deploy it, use ledgerd deploy %[2]s --again)", rollback.To.SHA, rollback.Environment)
 	}
 	return nil
@@ -193,7 +194,8 @@ WHERE c.repo_id = ? AND c.sha = ? AND d.repo_id = ? AND d.predicate_id = ? AND `
 // replacedDeployment returns the attestation that has changed an environment since a statement
 // about it was recorded, if repeating the statement would have another effect now. It is empty
 // if not.
-func (t *tx) replacedDeployment(s *facts.Commit, rec *ledger.AttestationRecord) (by string, err error) {
+func (re *Recorder) replacedDeployment(t *txn.Tx, s *facts.Commit, rec *ledger.AttestationRecord) (by string,
+	err error) {
 	e := policy.Evidence{Predicate: rec.Predicate, PredicateType: rec.PredicateType}
 	name, isRollback := ledger.RollbackOf(e.Predicate, e.PredicateType)
 	if !isRollback {
@@ -202,10 +204,10 @@ func (t *tx) replacedDeployment(s *facts.Commit, rec *ledger.AttestationRecord) 
 			return "", nil
 		}
 	}
-	if err := t.kernel.Flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return "", err
 	}
-	predicateID, err := t.s.Signers.RowOf(t.Reader, signers.PredicateOf(s.Deriver.Repo.OrgID,
+	predicateID, err := re.signers.RowOf(t.Reader, signers.PredicateOf(s.Deriver.Repo.OrgID,
 		ledger.EnvironmentPredicate(name)))
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"fmt"
@@ -41,12 +41,12 @@ type statement struct {
 
 // deriver returns the deriver for the repo of an attestation, or the reason why the
 // attestation is refused.
-func (v *view) deriver(r *recording) (*facts.Deriver, error) {
-	d := v.repos[repoKey(r.org, r.repo)]
+func (v *view) deriver(r *Recording) (*facts.Deriver, error) {
+	d := v.repos[repoKey(r.Org, r.Repo)]
 	if d == nil {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "repo %s/%s not found", r.org, r.repo)
+		return nil, ledger.Errorf(ledger.CodeNotFound, "repo %s/%s not found", r.Org, r.Repo)
 	}
-	if d.Repo.KeyringVersion != r.keyringVersion {
+	if d.Repo.KeyringVersion != r.KeyringVersion {
 		return nil, &unverified{r}
 	}
 	return d, d.Repo.CheckWritable()
@@ -64,26 +64,26 @@ func repoKey(org, repo string) string {
 }
 
 // view reads the view for a set of attestations.
-func (t *tx) view(list []*recording) (*view, error) {
-	if err := t.kernel.Flush(); err != nil { // effects of the set's earlier attestations
+func (re *Recorder) view(t *txn.Tx, list []*Recording) (*view, error) {
+	if err := t.Flush(); err != nil { // effects of the set's earlier attestations
 		return nil, err
 	}
 	v := &view{commits: make(map[commitKey]*facts.Commit, len(list)), statements: make(map[statementKey][]statement)}
-	if err := t.viewRepos(v, list); err != nil {
+	if err := re.viewRepos(t, v, list); err != nil {
 		return nil, fmt.Errorf("read repos: %w", err)
 	}
-	if err := t.viewCommits(v, list); err != nil {
+	if err := viewCommits(t, v, list); err != nil {
 		return nil, fmt.Errorf("read commits: %w", err)
 	}
-	if err := t.viewStatements(v, list); err != nil {
+	if err := re.viewStatements(t, v, list); err != nil {
 		return nil, fmt.Errorf("read statements: %w", err)
 	}
-	return v, t.s.Facts.Gather(t.Reader, v.subjects(list))
+	return v, re.facts.Gather(t.Reader, v.subjects(list))
 }
 
 // viewPeople reads again who the people of an org are, and the version of its keyring, after some
 // have become the given person, or one individual, or authors of commits.
-func (t *tx) viewPeople(v *view, orgID int64, joined []int64, person int64) error {
+func (re *Recorder) viewPeople(t *txn.Tx, v *view, orgID int64, joined []int64, person int64) error {
 	var version int64
 	if err := t.Row("SELECT keyring_version FROM orgs WHERE id = ?", orgID).Scan(&version); err != nil {
 		return fmt.Errorf("read the version of a keyring: %w", err)
@@ -101,14 +101,14 @@ func (t *tx) viewPeople(v *view, orgID int64, joined []int64, person int64) erro
 			if slices.Contains(joined, e.Person) {
 				e.Person = person
 			}
-			w, err := signers.WhoIs(t.kernel, e.Person)
+			w, err := signers.WhoIs(t, e.Person)
 			if err != nil {
 				return err
 			}
 			e.Individual = w.Individual
 		}
 	}
-	return t.s.Facts.GatherPeople(t.kernel, commits)
+	return re.facts.GatherPeople(t, commits)
 }
 
 // subjectsOf returns the commits of an org.
@@ -124,24 +124,24 @@ func (v *view) subjectsOf(orgID int64) []*facts.Commit {
 
 // isInherited reports whether the commit of an attestation, just recorded, is one from which
 // the commits of others may inherit evidence.
-func (v *view) isInherited(r *recording, others []*recording) bool {
+func (v *view) isInherited(r *Recording, others []*Recording) bool {
 	s := v.commitOf(r)
-	return s != nil && r.created && s.IsInherited() && slices.ContainsFunc(others, func(other *recording) bool {
+	return s != nil && r.Created && s.IsInherited() && slices.ContainsFunc(others, func(other *Recording) bool {
 		heir := v.commitOf(other)
 		return heir != nil && heir != s && heir.InheritsFrom(s.CommitRow)
 	})
 }
 
 // viewRepos reads the repos of the attestations.
-func (t *tx) viewRepos(v *view, list []*recording) error {
+func (re *Recorder) viewRepos(t *txn.Tx, v *view, list []*Recording) error {
 	v.repos = make(map[string]*facts.Deriver)
 
 	orgs := make(map[string]int64)
 	var names []any
 	for _, r := range list {
-		if _, ok := orgs[r.org]; !ok {
-			orgs[r.org] = 0
-			names = append(names, r.org)
+		if _, ok := orgs[r.Org]; !ok {
+			orgs[r.Org] = 0
+			names = append(names, r.Org)
 		}
 	}
 	err := t.EachIn(func(row txn.Scanner) error {
@@ -154,17 +154,17 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 	if err != nil {
 		return err
 	}
-	t.kernel.AnnounceRows("events", "attestations")
+	t.AnnounceRows("events", "attestations")
 	for _, id := range orgs {
-		t.s.Journal.AnnounceHead(t.kernel, id)
+		re.journal.AnnounceHead(t, id)
 	}
 
 	var keys []any
 	seen := make(map[string]bool)
 	for _, r := range list {
-		if key := repoKey(r.org, r.repo); orgs[r.org] != 0 && !seen[key] {
+		if key := repoKey(r.Org, r.Repo); orgs[r.Org] != 0 && !seen[key] {
 			seen[key] = true
-			keys = append(keys, orgs[r.org], r.repo)
+			keys = append(keys, orgs[r.Org], r.Repo)
 		}
 	}
 	var repos []txn.Repo
@@ -178,7 +178,7 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 	}
 
 	for _, r := range repos {
-		d, err := t.s.Facts.Deriver(t.Reader, r)
+		d, err := re.facts.Deriver(t.Reader, r)
 		if err != nil {
 			return err
 		}
@@ -188,16 +188,16 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 }
 
 // viewCommits reads those commits of the attestations that exist.
-func (t *tx) viewCommits(v *view, list []*recording) error {
+func viewCommits(t *txn.Tx, v *view, list []*Recording) error {
 	var keys []any
 	derivers := make(map[int64]*facts.Deriver)
 	seen := make(map[commitKey]bool, len(list))
 	for _, r := range list {
-		d := v.repos[repoKey(r.org, r.repo)]
+		d := v.repos[repoKey(r.Org, r.Repo)]
 		if d == nil {
 			continue
 		}
-		key := commitKey{d.Repo.ID, r.attestation.Commit}
+		key := commitKey{d.Repo.ID, r.Attestation.Commit}
 		if !seen[key] {
 			seen[key] = true
 			derivers[d.Repo.ID] = d
@@ -216,7 +216,7 @@ func (t *tx) viewCommits(v *view, list []*recording) error {
 }
 
 // subjects returns the existing commits of attestations, each once.
-func (v *view) subjects(list []*recording) (subjects []*facts.Commit) {
+func (v *view) subjects(list []*Recording) (subjects []*facts.Commit) {
 	seen := make(map[*facts.Commit]bool, len(list))
 	for _, r := range list {
 		if s := v.commitOf(r); s != nil && !seen[s] {
@@ -228,12 +228,12 @@ func (v *view) subjects(list []*recording) (subjects []*facts.Commit) {
 }
 
 // commitOf returns the commit of an attestation, or nil if it does not exist.
-func (v *view) commitOf(r *recording) *facts.Commit {
-	d := v.repos[repoKey(r.org, r.repo)]
+func (v *view) commitOf(r *Recording) *facts.Commit {
+	d := v.repos[repoKey(r.Org, r.Repo)]
 	if d == nil {
 		return nil
 	}
-	return v.commits[commitKey{d.Repo.ID, r.attestation.Commit}]
+	return v.commits[commitKey{d.Repo.ID, r.Attestation.Commit}]
 }
 
 // selectStatements reads records by commit and payload digest. It names the index, because
@@ -244,24 +244,24 @@ const selectStatements = "SELECT a.commit_id, a.signer_id, a.key_id, NOT (" + fa
 	" WHERE (a.commit_id, a.payload_digest) IN "
 
 // viewStatements reads the records of statements that are already recorded.
-func (t *tx) viewStatements(v *view, list []*recording) error {
+func (re *Recorder) viewStatements(t *txn.Tx, v *view, list []*Recording) error {
 	var keys []any
 	repos := make(map[int64]txn.Repo) // by commit
 	for _, r := range list {
-		d := v.repos[repoKey(r.org, r.repo)]
+		d := v.repos[repoKey(r.Org, r.Repo)]
 		if d == nil {
 			continue
 		}
-		if s := v.commits[commitKey{d.Repo.ID, r.attestation.Commit}]; s != nil && s.Attestations > 0 {
+		if s := v.commits[commitKey{d.Repo.ID, r.Attestation.Commit}]; s != nil && s.Attestations > 0 {
 			repos[s.ID] = d.Repo
-			keys = append(keys, s.ID, r.attestation.PayloadDigest[:])
+			keys = append(keys, s.ID, r.Attestation.PayloadDigest[:])
 		}
 	}
 
 	return t.EachIn(func(row txn.Scanner) error {
 		var st statement
 		var commitID int64
-		a, err := t.s.Facts.ScanAttestation(t.Reader, row, func() txn.Repo { return repos[commitID] }, &commitID,
+		a, err := re.facts.ScanAttestation(t.Reader, row, func() txn.Repo { return repos[commitID] }, &commitID,
 			&st.signerID, &st.keyID,
 			&st.isDistrusted)
 		if err != nil {

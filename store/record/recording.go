@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"crypto/sha256"
@@ -22,16 +22,16 @@ var ErrKeyringChanged = errors.New("the org's identities changed after the attes
 // A Verify verifies an attestation with the keyring of an org.
 type Verify func(*identity.Keyring) (*attestation.Attestation, error)
 
-// A recording is an attestation to be recorded, and then the result.
-type recording struct {
-	s              *Store // set before it is written
-	org, repo      string
-	attestation    *attestation.Attestation
-	envelope       envelope.Packed
-	keyringVersion int64
+// A Recording is an attestation to be recorded, and then the result.
+type Recording struct {
+	re             *Recorder // set before it is written
+	Org, Repo      string
+	Attestation    *attestation.Attestation
+	Envelope       envelope.Packed
+	KeyringVersion int64
 	verify         Verify       // nil if the caller must verify it again
 	by             ledger.Actor // who sent it
-	identity       string       // the signer's DN
+	Identity       string       // the signer's DN
 	key            string       // hex SHA-256 of the signer's key
 	envelopeDigest string
 	// assertion is that of the passkey which has confirmed the statement, and assertionDigest its
@@ -45,20 +45,21 @@ type recording struct {
 	merge *mergeFact
 
 	// The result is a record, or the reason why the attestation was refused.
-	rec      ledger.AttestationRecord
-	created  bool
-	err      error
+	Record   ledger.AttestationRecord
+	Created  bool
+	Err      error
 	contract *policy.Contract // the active one
 }
 
-func newRecording(org, repo string, a *attestation.Attestation, keyringVersion int64) *recording {
+// NewRecording returns the recording of a verified attestation in a repo, by the version of the keyring.
+func NewRecording(org, repo string, a *attestation.Attestation, keyringVersion int64) *Recording {
 	digest := sha256.Sum256(a.Envelope)
-	r := &recording{
-		org: org, repo: repo,
-		envelope:       envelope.Pack(a.Envelope, a.Payload),
+	r := &Recording{
+		Org: org, Repo: repo,
+		Envelope:       envelope.Pack(a.Envelope, a.Payload),
 		envelopeDigest: facts.DigestText(digest[:]),
 	}
-	r.setVerified(a, keyringVersion)
+	r.SetVerified(a, keyringVersion)
 	if len(a.Assertion) > 0 {
 		sum := sha256.Sum256(a.Assertion)
 		r.assertion, r.assertionDigest = a.Assertion, sum[:]
@@ -66,22 +67,22 @@ func newRecording(org, repo string, a *attestation.Attestation, keyringVersion i
 	return r
 }
 
-// setVerified sets the attestation, as a keyring has verified it.
-func (r *recording) setVerified(a *attestation.Attestation, keyringVersion int64) {
-	r.attestation, r.keyringVersion = a, keyringVersion
-	r.identity, r.key = a.Signer.DN.String(), hex.EncodeToString(a.Signer.Key[:])
+// SetVerified sets the attestation, as a keyring has verified it.
+func (r *Recording) SetVerified(a *attestation.Attestation, keyringVersion int64) {
+	r.Attestation, r.KeyringVersion = a, keyringVersion
+	r.Identity, r.key = a.Signer.DN.String(), hex.EncodeToString(a.Signer.Key[:])
 }
 
 // evidence returns the evidence in the attestation, without the data of its record.
-func (r *recording) evidence() policy.Evidence { return ledgerfacts.Evidence(r.attestation) }
+func (r *Recording) evidence() policy.Evidence { return ledgerfacts.Evidence(r.Attestation) }
 
 // setStale refuses a statement that the same person's evidence has overtaken. It reports
 // whether it has.
-func (r *recording) setStale(recorded []policy.Evidence) bool {
+func (r *Recording) setStale(recorded []policy.Evidence) bool {
 	e := r.evidence()
 	for _, e.Person = range r.people {
 		if by := policy.Overtaken(recorded, &e); by != "" {
-			r.err = ledger.Errorf(ledger.CodeStaleStatement,
+			r.Err = ledger.Errorf(ledger.CodeStaleStatement,
 				"this statement finished before %s, which has a worse result for %s: run the check again", by, e.Predicate)
 			return true
 		}
@@ -98,18 +99,18 @@ type duplicate struct {
 }
 
 // setDuplicate sets the result for a statement that is already recorded.
-func (r *recording) setDuplicate(dup *duplicate) {
+func (r *Recording) setDuplicate(dup *duplicate) {
 	if dup.isDistrusted {
-		r.err = ledger.Errorf(ledger.CodeStaleStatement,
+		r.Err = ledger.Errorf(ledger.CodeStaleStatement,
 			"this statement is already recorded as %s, which is distrusted: "+
 				"sign a new statement, for example with another startedOn and finishedOn", dup.rec.ID)
 		return
 	}
 	if dup.replacedBy == "" {
-		r.rec = dup.rec
+		r.Record = dup.rec
 		return
 	}
-	r.err = ledger.Errorf(ledger.CodeStaleStatement,
+	r.Err = ledger.Errorf(ledger.CodeStaleStatement,
 		"this statement is already recorded as %s, which %s has replaced: "+
 			"sign a new statement, for example with another startedOn and finishedOn",
 		dup.rec.ID, dup.replacedBy)

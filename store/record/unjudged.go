@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 // An unjudged is the txn.Unready error of a recording that needs verdicts: of the missing expressions
 // on its own attestation, and those on recorded ones.
 type unjudged struct {
-	*recording
+	*Recording
 	missing     []string
 	unevaluated []facts.Unevaluated
 }
@@ -19,20 +19,20 @@ func (*unjudged) Error() string { return "expressions have not been evaluated" }
 
 // Prepare implements txn.Unready.
 func (u *unjudged) Prepare(ctx context.Context) error {
-	u.s.caches.active.Put(repoKey(u.org, u.repo), u.contract)
-	if err := u.s.evaluateNew(ctx, u.recording, u.missing); err != nil {
+	u.re.active.Put(repoKey(u.Org, u.Repo), u.contract)
+	if err := u.re.evaluateNew(ctx, u.Recording, u.missing); err != nil {
 		return err
 	}
-	return u.s.StoreMissing(ctx, u.org, u.unevaluated)
+	return u.re.states.StoreMissing(ctx, u.Org, u.unevaluated)
 }
 
 // checkVerdicts returns an error of the type *unjudged unless all is evaluated that the attestation
 // needs to be recorded on a commit, which is nil if it is new.
-func (r *recording) checkVerdicts(s *facts.Commit) error {
+func (r *Recording) checkVerdicts(s *facts.Commit) error {
 	if !r.contract.NeedsVerdicts() {
 		return nil
 	}
-	u := &unjudged{recording: r}
+	u := &unjudged{Recording: r}
 	e := r.evidence()
 	for _, x := range r.contract.Expressions(&e) {
 		if _, ok := r.verdicts[x]; !ok {
@@ -49,11 +49,11 @@ func (r *recording) checkVerdicts(s *facts.Commit) error {
 }
 
 // evaluateNew evaluates expressions on an attestation that is not recorded yet.
-func (s *Store) evaluateNew(ctx context.Context, r *recording, expressions []string) error {
+func (re *Recorder) evaluateNew(ctx context.Context, r *Recording, expressions []string) error {
 	if len(expressions) == 0 {
 		return nil
 	}
-	verdicts, err := s.Evaluate(ctx, r.attestation.Payload, expressions)
+	verdicts, err := re.states.Evaluate(ctx, r.Attestation.Payload, expressions)
 	if err != nil {
 		return err
 	}

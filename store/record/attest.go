@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"cmp"
@@ -22,16 +22,16 @@ import (
 
 // Attest verifies an attestation with the keyring of the org, and records it like Record. If the
 // keyring changes before it is recorded, Attest verifies it again.
-func (s *Store) Attest(
+func (re *Recorder) Attest(
 	ctx context.Context, org, repo string, verify Verify,
 ) (rec ledger.AttestationRecord, created bool, err error) {
-	a, version, err := s.verify(ctx, org, verify)
+	a, version, err := re.verify(ctx, org, verify)
 	if err != nil {
 		return rec, false, err
 	}
-	r := newRecording(org, repo, a, version)
+	r := NewRecording(org, repo, a, version)
 	r.verify = verify
-	return s.record(ctx, r)
+	return re.record(ctx, r)
 }
 
 // Record records a verified attestation and its effects: the commit if it is new, its
@@ -39,62 +39,62 @@ func (s *Store) Attest(
 // false, or CodeStaleStatement if the same signer has since attested something else for
 // the predicate. keyringVersion is the version of the keyring that verified the
 // attestation; if it is not the latest, Record returns ErrKeyringChanged.
-func (s *Store) Record(
+func (re *Recorder) Record(
 	ctx context.Context, org, repo string, a *attestation.Attestation, keyringVersion int64,
 ) (rec ledger.AttestationRecord, created bool, err error) {
-	return s.record(ctx, newRecording(org, repo, a, keyringVersion))
+	return re.record(ctx, NewRecording(org, repo, a, keyringVersion))
 }
 
 // record writes a recording. Before, it evaluates the expressions of the contract that it
 // takes for active.
-func (s *Store) record(ctx context.Context, r *recording) (rec ledger.AttestationRecord, created bool, err error) {
-	if err := cmp.Or(r.attestation.CheckRepo(r.org, r.repo), r.attestation.CheckName()); err != nil {
+func (re *Recorder) record(ctx context.Context, r *Recording) (rec ledger.AttestationRecord, created bool, err error) {
+	if err := cmp.Or(r.Attestation.CheckRepo(r.Org, r.Repo), r.Attestation.CheckName()); err != nil {
 		return rec, false, err
 	}
-	key := repoKey(r.org, r.repo)
-	contract, known := s.caches.active.Get(key)
+	key := repoKey(r.Org, r.Repo)
+	contract, known := re.active.Get(key)
 	if known {
 		e := r.evidence()
-		if err := s.evaluateNew(ctx, r, contract.Expressions(&e)); err != nil {
+		if err := re.evaluateNew(ctx, r, contract.Expressions(&e)); err != nil {
 			return rec, false, err
 		}
 	}
 
-	if err := s.db.Admit(r.org); err != nil {
+	if err := re.db.Admit(r.Org); err != nil {
 		return rec, false, err
 	}
 	r.by = txn.ActorOf(ctx)
-	r.s = s
+	r.re = re
 	err = txn.Retry(ctx, func(ctx context.Context) error {
-		err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r})
-		return cmp.Or(err, r.err)
+		err := re.db.Write(ctx, sqldb.Write{Org: r.Org, Set: Set{Recorder: re}, Item: r})
+		return cmp.Or(err, r.Err)
 	})
 	if known && r.contract != nil && r.contract != contract {
-		s.caches.active.Put(key, r.contract)
+		re.active.Put(key, r.contract)
 	}
-	r.rec.Unlinked = r.attestation.Artifacts.Left
-	return r.rec, r.created, err
+	r.Record.Unlinked = r.Attestation.Artifacts.Left
+	return r.Record, r.Created, err
 }
 
-// A recorder records the attestations that are queued at the same time as one set. It
+// A Set records the attestations that are queued at the same time as one set. It
 // reads the data for all of them, processes each in the order of arrival, and writes all
 // rows. So the number of SQL statements does not depend on the size of the set.
-type recorder struct{ store *Store }
+type Set struct{ Recorder *Recorder }
 
 // WriteAll implements sqldb.Set.
-func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
-	list := make([]*recording, len(items))
+func (r Set) WriteAll(c *sqldb.Conn, items []any) error {
+	list := make([]*Recording, len(items))
 	for i, item := range items {
-		list[i] = item.(*recording)
+		list[i] = item.(*Recording)
 	}
 
-	return r.store.inTx(c, func(t *tx) error {
+	return r.Recorder.db.Do(c, func(t *txn.Tx) error {
 		for len(list) > 0 {
-			v, err := t.view(list)
+			v, err := r.Recorder.view(t, list)
 			if err != nil {
 				return err
 			}
-			if list, err = t.recordAll(v, list); err != nil {
+			if list, err = r.Recorder.recordAll(t, v, list); err != nil {
 				return err
 			}
 		}
@@ -105,14 +105,14 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 // recordAll records attestations until one of them affects other commits. It settles these,
 // unless they only inherit the evidence, and returns the remaining attestations, which need a
 // new view.
-func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error) {
+func (re *Recorder) recordAll(t *txn.Tx, v *view, list []*Recording) (rest []*Recording, err error) {
 	for i, r := range list {
-		t.kernel.Actor = r.by
-		if err := t.recordOne(v, r); err != nil {
+		t.Actor = r.by
+		if err := re.recordOne(t, v, r); err != nil {
 			return nil, fmt.Errorf("record attestation: %w", err)
 		}
-		if t.s.Facts.HasWork() {
-			return list[i+1:], t.s.States.Drain(t.kernel, v.repos[repoKey(r.org, r.repo)])
+		if re.facts.HasWork() {
+			return list[i+1:], re.states.Drain(t, v.repos[repoKey(r.Org, r.Repo)])
 		}
 		if v.isInherited(r, list[i+1:]) {
 			return list[i+1:], nil
@@ -123,28 +123,28 @@ func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error
 
 // recordOne records an attestation of a set, or sets r.err if the attestation is refused.
 // A refused attestation adds no rows.
-func (t *tx) recordOne(v *view, r *recording) error {
-	r.rec, r.created, r.err = ledger.AttestationRecord{}, false, nil
+func (re *Recorder) recordOne(t *txn.Tx, v *view, r *Recording) error {
+	r.Record, r.Created, r.Err = ledger.AttestationRecord{}, false, nil
 	r.contract, r.merge = nil, nil
 	d, err := v.deriver(r)
 	if err != nil {
-		r.err = err
+		r.Err = err
 		return nil
 	}
 
-	if id := r.attestation.Passkey; id != "" {
-		if r.err, err = access.CheckPasskeyInUse(t.kernel, id); r.err != nil || err != nil {
+	if id := r.Attestation.Passkey; id != "" {
+		if r.Err, err = access.CheckPasskeyInUse(t, id); r.Err != nil || err != nil {
 			return err
 		}
 	}
-	r.people, err = t.s.Signers.PeopleLike(t.kernel, d.Repo.OrgID, r.attestation.Signer, r.identity, r.keyringVersion)
+	r.people, err = re.signers.PeopleLike(t, d.Repo.OrgID, r.Attestation.Signer, r.Identity, r.KeyringVersion)
 	if err != nil {
 		return err
 	}
-	key := commitKey{d.Repo.ID, r.attestation.Commit}
+	key := commitKey{d.Repo.ID, r.Attestation.Commit}
 	s := v.commits[key]
 	if s != nil {
-		dup, err := t.findDuplicate(v, s, r)
+		dup, err := re.findDuplicate(t, v, s, r)
 		if err != nil {
 			return err
 		}
@@ -157,39 +157,39 @@ func (t *tx) recordOne(v *view, r *recording) error {
 		}
 
 		e := r.evidence()
-		if r.err = policy.CheckRoom(s.Facts.Evidence, &e, r.people); r.err != nil {
+		if r.Err = policy.CheckRoom(s.Facts.Evidence, &e, r.people); r.Err != nil {
 			return nil
 		}
 	}
 
 	r.contract = d.Contract
-	if r.err = r.checkVerdicts(s); r.err != nil {
+	if r.Err = r.checkVerdicts(s); r.Err != nil {
 		return nil
 	}
-	if ok, err := t.checkMerge(v, d, s, r); err != nil || !ok {
+	if ok, err := re.checkMerge(t, v, d, s, r); err != nil || !ok {
 		return err
 	}
-	if err := t.checkRollback(d, r); err != nil || r.err != nil {
+	if err := re.checkRollback(t, d, r); err != nil || r.Err != nil {
 		return err
 	}
-	r.created = true
+	r.Created = true
 	if s == nil {
-		if s, err = t.s.Facts.AddCommit(t.kernel, d, r.attestation.Commit); err != nil {
+		if s, err = re.facts.AddCommit(t, d, r.Attestation.Commit); err != nil {
 			return err
 		}
 		v.commits[key] = s
 	}
 
-	if err := t.s.States.SettleDue(t.kernel, s, ledger.Cause{}); err != nil {
+	if err := re.states.SettleDue(t, s, ledger.Cause{}); err != nil {
 		return err
 	}
-	return t.addAttestation(v, s, r)
+	return re.addAttestation(t, v, s, r)
 }
 
 // findDuplicate finds the record of the same statement by the same person. It returns nil
 // if the statement is new.
-func (t *tx) findDuplicate(v *view, s *facts.Commit, r *recording) (*duplicate, error) {
-	recorded, bar, err := t.trustedStatements(s, r, v.statements[statementKey{s.ID, r.attestation.PayloadDigest}])
+func (re *Recorder) findDuplicate(t *txn.Tx, v *view, s *facts.Commit, r *Recording) (*duplicate, error) {
+	recorded, bar, err := re.trustedStatements(t, s, r, v.statements[statementKey{s.ID, r.Attestation.PayloadDigest}])
 	if len(recorded) == 0 || err != nil {
 		return bar, err
 	}
@@ -211,7 +211,7 @@ func (t *tx) findDuplicate(v *view, s *facts.Commit, r *recording) (*duplicate, 
 		}
 	}
 	if dup.replacedBy == "" {
-		dup.replacedBy, err = t.replacedDeployment(s, &dup.rec)
+		dup.replacedBy, err = re.replacedDeployment(t, s, &dup.rec)
 	}
 	return dup, err
 }
@@ -219,8 +219,8 @@ func (t *tx) findDuplicate(v *view, s *facts.Commit, r *recording) (*duplicate, 
 // trustedStatements returns the records of an attestation's statement that are not
 // distrusted: others do not keep it from being recorded again, but with another key. bar is
 // the one that has the same.
-func (t *tx) trustedStatements(
-	s *facts.Commit, r *recording, recorded []statement,
+func (re *Recorder) trustedStatements(t *txn.Tx,
+	s *facts.Commit, r *Recording, recorded []statement,
 ) (trusted []statement, bar *duplicate, err error) {
 	for _, st := range recorded {
 		if !st.isDistrusted {
@@ -228,11 +228,11 @@ func (t *tx) trustedStatements(
 			continue
 		}
 		org := s.Deriver.Repo.OrgID
-		signer, err := t.s.Signers.RowOf(t.Reader, signers.SignerOf(org, r.identity))
+		signer, err := re.signers.RowOf(t.Reader, signers.SignerOf(org, r.Identity))
 		if err != nil {
 			return nil, nil, err
 		}
-		key, err := t.s.Signers.RowOf(t.Reader, signers.KeyOf(org, string(r.attestation.Signer.Key[:])))
+		key, err := re.signers.RowOf(t.Reader, signers.KeyOf(org, string(r.Attestation.Signer.Key[:])))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -244,12 +244,12 @@ func (t *tx) trustedStatements(
 }
 
 // addAttestation records an attestation on a commit, and its effects.
-func (t *tx) addAttestation(v *view, s *facts.Commit, r *recording) error {
-	a, rec := r.attestation, &r.rec
+func (re *Recorder) addAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Recording) error {
+	a, rec := r.Attestation, &r.Record
 	*rec = ledger.AttestationRecord{
 		Org: s.Deriver.Repo.Org, Repo: s.Deriver.Repo.Name, Commit: a.Commit,
 		Predicate: a.Predicate, PredicateType: a.PredicateType,
-		Identity: r.identity, Signer: a.Signer.DN.CN,
+		Identity: r.Identity, Signer: a.Signer.DN.CN,
 		Result: a.Result, RecordedAt: t.Now,
 		PayloadDigest: facts.DigestText(a.PayloadDigest[:]), Slot: a.Slot, AssertionDigest: passkey.Digest(a.Assertion),
 		Reason: a.Reason(),
@@ -257,17 +257,17 @@ func (t *tx) addAttestation(v *view, s *facts.Commit, r *recording) error {
 	rec.Rollout = facts.RolloutOf(rec)
 
 	var err error
-	if rec.ID, err = t.kernel.NewID(s.Deriver.Repo.OrgID, txn.AttestationPrefix); err != nil {
+	if rec.ID, err = t.NewID(s.Deriver.Repo.OrgID, txn.AttestationPrefix); err != nil {
 		return err
 	}
-	if rec.Event, err = t.s.Journal.AppendAttestation(t.kernel, s.Deriver.Repo, *rec, r.key,
+	if rec.Event, err = re.journal.AppendAttestation(t, s.Deriver.Repo, *rec, r.key,
 		r.envelopeDigest); err != nil {
 		return err
 	}
 
 	e := r.evidence()
 	e.Attestation, e.RecordedAt, e.WhilePromotable = rec.ID, t.Now, s.IsPromotable(t.Now)
-	st, err := t.bufferAttestation(v, s, r, &e)
+	st, err := re.bufferAttestation(t, v, s, r, &e)
 	if err != nil {
 		return err
 	}
@@ -282,35 +282,36 @@ func (t *tx) addAttestation(v *view, s *facts.Commit, r *recording) error {
 		}
 	}
 	s.Add(e)
-	if err := t.recordException(s, r, &e); err != nil {
+	if err := re.recordException(t, s, r, &e); err != nil {
 		return err
 	}
-	if err := t.addMerge(v, s, r); err != nil {
+	if err := re.addMerge(t, v, s, r); err != nil {
 		return err
 	}
-	environment, err := t.s.States.EnvironmentOf(t.kernel, s, &e, st.predicateID)
+	environment, err := re.states.EnvironmentOf(t, s, &e, st.predicateID)
 	if err != nil {
 		return err
 	}
 	j := states.Judge(s, environment, e, wasDeployed)
-	if err := t.s.States.Settle(t.kernel, s, r.cause()); err != nil {
+	if err := re.states.Settle(t, s, r.cause()); err != nil {
 		return err
 	}
 	rec.Violation = j.Note
 	if s.State == ledger.Deployed && !wasDeployed && environment.Name == "" {
-		t.s.Facts.WatchAgain(t.kernel, r.cause(), s.ID)
+		re.facts.WatchAgain(t, r.cause(), s.ID)
 	}
-	if err := t.recordDeployment(s, r, j); err != nil {
+	if err := re.recordDeployment(t, s, r, j); err != nil {
 		return err
 	}
-	return t.s.States.RecordViolations(t.kernel, s, j)
+	return re.states.RecordViolations(t, s, j)
 }
 
 // bufferAttestation adds the rows of an attestation to the buffers.
-func (t *tx) bufferAttestation(v *view, s *facts.Commit, r *recording, e *policy.Evidence) (st statement, err error) {
-	a, org := r.attestation, s.Deriver.Repo.OrgID
+func (re *Recorder) bufferAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Recording,
+	e *policy.Evidence) (st statement, err error) {
+	a, org := r.Attestation, s.Deriver.Repo.OrgID
 	var typeID int64
-	st.rec = r.rec
+	st.rec = r.Record
 
 	for _, name := range []struct {
 		row *int64
@@ -318,35 +319,35 @@ func (t *tx) bufferAttestation(v *view, s *facts.Commit, r *recording, e *policy
 	}{
 		{&st.predicateID, signers.PredicateOf(org, a.Predicate)},
 		{&typeID, signers.PredicateTypeOf(org, a.PredicateType)},
-		{&st.signerID, signers.SignerOf(org, r.identity)},
+		{&st.signerID, signers.SignerOf(org, r.Identity)},
 		{&st.keyID, signers.KeyOf(org, string(a.Signer.Key[:]))},
 	} {
-		if *name.row, err = t.s.Signers.RowFor(t.kernel, name.key, a.Signer.DN); err != nil {
+		if *name.row, err = re.signers.RowFor(t, name.key, a.Signer.DN); err != nil {
 			return st, err
 		}
 	}
 
 	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: a.Signer.Identity}
 	key := signers.PersonKey{
-		Signature: signers.Signature{SignerID: st.signerID, KeyID: st.keyID}, KeyringVersion: r.keyringVersion,
+		Signature: signers.Signature{SignerID: st.signerID, KeyID: st.keyID}, KeyringVersion: r.KeyringVersion,
 	}
 	emails := strings.Join(e.Emails, "\n")
-	by, changed, err := t.s.Signers.WhoSigned(t.kernel, org, key, a.Signer.DN.CN, emails, cause)
+	by, changed, err := re.signers.WhoSigned(t, org, key, a.Signer.DN.CN, emails, cause)
 	if err != nil {
 		return st, err
 	}
 	e.Person, e.Individual = by.Person, by.Individual
 	if changed {
-		if err := t.viewPeople(v, org, r.people, by.Person); err != nil {
+		if err := re.viewPeople(t, v, org, r.people, by.Person); err != nil {
 			return st, err
 		}
 	}
 	e.FinishedAt = policy.Finished(s.Facts.Evidence, e)
 	e.WhilePromotable = e.WhilePromotable && s.Deriver.Contract.MayDeploy(s.Facts, *e, a.Again != "", t.Now)
 
-	return st, t.s.Facts.InsertAttestation(t.kernel, s, facts.NewAttestation{
+	return st, re.facts.InsertAttestation(t, s, facts.NewAttestation{
 		Attestation: a, Evidence: e, PredicateID: st.predicateID, TypeID: typeID, SignerID: st.signerID, KeyID: st.keyID,
-		Event: r.rec.Event, Envelope: r.envelope, Assertion: r.assertion, AssertionDigest: r.assertionDigest,
+		Event: r.Record.Event, Envelope: r.Envelope, Assertion: r.assertion, AssertionDigest: r.assertionDigest,
 		Verdicts: r.verdicts,
 	})
 }

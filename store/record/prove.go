@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"cmp"
@@ -20,36 +20,37 @@ import (
 // prove stores the object of a commit, and takes from it who wrote the commit and what it
 // is. It corrects what registrations have claimed before. moved reports whether it has
 // changed the parents of a commit that may be a tip.
-func (t *tx) prove(d *facts.Deriver, c *facts.CommitRow, o *gitobject.Commit) (moved bool, err error) {
-	key, err := t.objectKey(d, o)
+func (re *Recorder) prove(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, o *gitobject.Commit) (moved bool,
+	err error) {
+	key, err := re.objectKey(t, d, o)
 	if err != nil {
 		return false, err
 	}
-	list, parents, err := t.disproved(c, o, key)
+	list, parents, err := disproved(t, c, o, key)
 	if err != nil {
 		return false, err
 	}
 
-	if err := t.saveObject(c, o, key); err != nil {
+	if err := re.saveObject(t, c, o, key); err != nil {
 		return false, err
 	}
 	for i := range list {
 		list[i].At, list[i].By = t.Now, ledger.ByObject
-		if err := facts.AddCorrection(t.kernel, c, list[i]); err != nil {
+		if err := facts.AddCorrection(t, c, list[i]); err != nil {
 			return false, err
 		}
 	}
-	if err := t.s.Facts.LogKnown(t.kernel, d.Repo, c.ID, list); err != nil {
+	if err := re.facts.LogKnown(t, d.Repo, c.ID, list); err != nil {
 		return false, err
 	}
 	moved = c.Branch != "" && !slices.Equal(parents, o.Parents)
-	return moved, t.s.Facts.JoinTree(t.kernel, d, c)
+	return moved, re.facts.JoinTree(t, d, c)
 }
 
 // objectKey returns the fingerprint of the key of the object's SSH signature, or "" if it
 // has no valid one. Its owner is an author of the commit, even if the key is not trusted
 // yet.
-func (t *tx) objectKey(d *facts.Deriver, o *gitobject.Commit) (string, error) {
+func (re *Recorder) objectKey(t *txn.Tx, d *facts.Deriver, o *gitobject.Commit) (string, error) {
 	key, err := o.VerifySSH()
 	if err != nil {
 		return "", nil //nolint:nilerr // recordSignature reports why
@@ -58,12 +59,12 @@ func (t *tx) objectKey(d *facts.Deriver, o *gitobject.Commit) (string, error) {
 	if err != nil {
 		return "", nil //nolint:nilerr // of a type that identities cannot have
 	}
-	return fingerprint, t.claimKey(d.Repo.OrgID, fingerprint)
+	return fingerprint, re.claimKey(t, d.Repo.OrgID, fingerprint)
 }
 
 // claimKey stores that a key is claimed to have signed a commit. If its person is not
 // known yet, commits are derived again when it is.
-func (t *tx) claimKey(orgID int64, fingerprint string) error {
+func (re *Recorder) claimKey(t *txn.Tx, orgID int64, fingerprint string) error {
 	if fingerprint == "" {
 		return nil
 	}
@@ -71,7 +72,7 @@ func (t *tx) claimKey(orgID int64, fingerprint string) error {
 	if err != nil {
 		return fmt.Errorf("decode the fingerprint of a key: %w", err)
 	}
-	id, err := t.s.Signers.RowFor(t.kernel, signers.KeyOf(orgID, string(digest)), identity.DN{})
+	id, err := re.signers.RowFor(t, signers.KeyOf(orgID, string(digest)), identity.DN{})
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (t *tx) claimKey(orgID int64, fingerprint string) error {
 
 // disproved returns what registrations have claimed of a commit and its object says
 // otherwise, and the parents that they have claimed.
-func (t *tx) disproved(
+func disproved(t *txn.Tx,
 	c *facts.CommitRow, o *gitobject.Commit, key string,
 ) (list []ledger.Correction, parents []string, err error) {
 	var message string
@@ -140,7 +141,7 @@ func isSubset[T comparable](a, b []T) bool {
 }
 
 // saveObject stores the object of a commit, and what it says.
-func (t *tx) saveObject(c *facts.CommitRow, o *gitobject.Commit, key string) error {
+func (re *Recorder) saveObject(t *txn.Tx, c *facts.CommitRow, o *gitobject.Commit, key string) error {
 	var err error
 	if c.Claims.Writers, err = facts.EncodeWriters(o.Writers()); err != nil {
 		return err
@@ -163,11 +164,11 @@ WHERE id = ?`, c.Tree, c.Author.Name, c.Author.Email, o.Message, o.Committer.At,
 		return err
 	}
 	details.Parents = o.Parents
-	return t.s.Facts.SaveDetails(t.kernel, c.ID, details)
+	return re.facts.SaveDetails(t, c.ID, details)
 }
 
 // checkProven returns an error if a registration contradicts the object of a proven commit.
-func (t *tx) checkProven(c *facts.CommitRow, n ledger.Registration) error {
+func checkProven(t *txn.Tx, c *facts.CommitRow, n ledger.Registration) error {
 	if n.Parents == nil && n.Author == (ledger.Author{}) && n.Committer == (ledger.Author{}) && n.Message == "" &&
 		n.CommittedAt == 0 {
 		return nil
@@ -197,11 +198,11 @@ func checkAuthor(c *facts.CommitRow, n ledger.Author) error {
 
 // recordSignature records the SSH signature in a commit object as an attestation, if its
 // key is trusted. It returns what became of it, and whether it was recorded just now.
-func (s *Store) recordSignature(
+func (re *Recorder) recordSignature(
 	ctx context.Context, org, repo string, o *gitobject.Commit,
 ) (result *ledger.CommitSignature, isNew bool, err error) {
-	rec, isNew, err := s.Attest(ctx, org, repo, func(keys *identity.Keyring) (*attestation.Attestation, error) {
-		return attestation.OfCommit(o, keys, s.Now())
+	rec, isNew, err := re.Attest(ctx, org, repo, func(keys *identity.Keyring) (*attestation.Attestation, error) {
+		return attestation.OfCommit(o, keys, re.db.Clock.Now())
 	})
 	fault, isFault := errors.AsType[*ledger.Error](err)
 	switch {

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"database/sql"
@@ -9,12 +9,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // checkMerge sets what a claim of a merge is recorded with, if r is one. It reports false if
 // the claim cannot be recorded now. s is nil if the commit is new.
-func (t *tx) checkMerge(v *view, d *facts.Deriver, s *facts.Commit, r *recording) (ok bool, err error) {
-	m := r.attestation.Merge
+func (re *Recorder) checkMerge(t *txn.Tx, v *view, d *facts.Deriver, s *facts.Commit, r *Recording) (ok bool,
+	err error) {
+	m := r.Attestation.Merge
 	if m == nil {
 		return true, nil
 	}
@@ -24,16 +26,16 @@ func (t *tx) checkMerge(v *view, d *facts.Deriver, s *facts.Commit, r *recording
 		r.merge = &f
 		return true, nil
 	}
-	if f.replaced, r.err, err = t.replacedClaims(d, s, r); err != nil || r.err != nil {
+	if f.replaced, r.Err, err = re.replacedClaims(t, d, s, r); err != nil || r.Err != nil {
 		return false, err
 	}
 
-	reason, err := t.whyUnproven(s, m)
+	reason, err := whyUnproven(t, s, m)
 	if err != nil {
 		return false, err
 	}
 	if f.reason = reason; reason == "" {
-		ok, err := t.setParentState(v, d, r, &f)
+		ok, err := re.setParentState(t, v, d, r, &f)
 		if err != nil || !ok {
 			return false, err
 		}
@@ -45,13 +47,14 @@ func (t *tx) checkMerge(v *view, d *facts.Deriver, s *facts.Commit, r *recording
 // replacedClaims returns the claims that a new one replaces. If the commit has the maximum of
 // claims, one by somebody whose claims may carry evidence replaces the oldest by somebody whose
 // claims do not, so that nobody else can use up the claims of a commit. Otherwise it is refused.
-func (t *tx) replacedClaims(d *facts.Deriver, s *facts.Commit, r *recording) (replaced []int64, refused, err error) {
-	claims, err := t.s.Facts.ClaimsOf(t.Reader, []any{s.ID})
+func (re *Recorder) replacedClaims(t *txn.Tx, d *facts.Deriver, s *facts.Commit, r *Recording) (replaced []int64,
+	refused, err error) {
+	claims, err := re.facts.ClaimsOf(t.Reader, []any{s.ID})
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, c := range claims {
-		if c.Source == r.attestation.Merge.Source.SHA && slices.Contains(r.people, c.Person) {
+		if c.Source == r.Attestation.Merge.Source.SHA && slices.Contains(r.people, c.Person) {
 			replaced = append(replaced, c.Row)
 		}
 	}
@@ -59,7 +62,7 @@ func (t *tx) replacedClaims(d *facts.Deriver, s *facts.Commit, r *recording) (re
 		return replaced, nil, nil
 	}
 
-	if d.Contract.MayCarry(r.attestation.Signer.DN) {
+	if d.Contract.MayCarry(r.Attestation.Signer.DN) {
 		idle := slices.IndexFunc(claims, func(c facts.ClaimRow) bool { return !d.Contract.MayCarry(c.Signer.DN) })
 		if idle >= 0 {
 			return append(replaced, claims[idle].Row), nil, nil
@@ -74,7 +77,7 @@ var errUnprovenMerge = errors.New("the commit's object was unknown (register it,
 
 // whyUnproven returns why a claim does not agree with the objects that the ledger has seen.
 // It is empty if it does.
-func (t *tx) whyUnproven(s *facts.Commit, m *attestation.Merge) (string, error) {
+func whyUnproven(t *txn.Tx, s *facts.Commit, m *attestation.Merge) (string, error) {
 	if !s.IsProven() {
 		return errUnprovenMerge.Error(), nil
 	}
@@ -100,9 +103,10 @@ func (t *tx) whyUnproven(s *facts.Commit, m *attestation.Merge) (string, error) 
 
 // setParentState sets the present standing of the first parent that a claim names, if it is
 // proven. It reports false if that cannot be derived now.
-func (t *tx) setParentState(v *view, d *facts.Deriver, r *recording, f *mergeFact) (ok bool, err error) {
-	sha := r.attestation.Merge.Parent.SHA
-	row, err := t.findParent(v, d, sha)
+func (re *Recorder) setParentState(t *txn.Tx, v *view, d *facts.Deriver, r *Recording, f *mergeFact) (ok bool,
+	err error) {
+	sha := r.Attestation.Merge.Parent.SHA
+	row, err := findParent(t, v, d, sha)
 	if err != nil {
 		return false, err
 	}
@@ -113,14 +117,14 @@ func (t *tx) setParentState(v *view, d *facts.Deriver, r *recording, f *mergeFac
 	}
 
 	p := &facts.Commit{CommitRow: row, Deriver: d}
-	if err := t.s.Facts.Gather(t.Reader, []*facts.Commit{p}); err != nil {
+	if err := re.facts.Gather(t.Reader, []*facts.Commit{p}); err != nil {
 		return false, err
 	}
 	if p.IsUnevaluated() {
-		r.err = &unjudged{recording: r, unevaluated: p.Unevaluated}
+		r.Err = &unjudged{Recording: r, unevaluated: p.Unevaluated}
 		return false, nil
 	}
-	if err := t.s.States.SettleDue(t.kernel, p, ledger.Cause{}); err != nil {
+	if err := re.states.SettleDue(t, p, ledger.Cause{}); err != nil {
 		return false, err
 	}
 	if other := v.commits[commitKey{d.Repo.ID, sha}]; other != nil {
@@ -133,11 +137,11 @@ func (t *tx) setParentState(v *view, d *facts.Deriver, r *recording, f *mergeFac
 }
 
 // findParent finds a commit of the deriver's repo. It returns nil if it is unknown.
-func (t *tx) findParent(v *view, d *facts.Deriver, sha string) (*facts.CommitRow, error) {
+func findParent(t *txn.Tx, v *view, d *facts.Deriver, sha string) (*facts.CommitRow, error) {
 	if s := v.commits[commitKey{d.Repo.ID, sha}]; s != nil {
-		return s.CommitRow, t.kernel.Flush() // gather reads what this write has recorded
+		return s.CommitRow, t.Flush() // gather reads what this write has recorded
 	}
-	if err := t.kernel.Flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return nil, err
 	}
 	c, err := facts.ScanCommitRow(t.Row(facts.SelectCommitRow+"WHERE repo_id = ? AND sha = ?", d.Repo.ID, sha))
@@ -152,17 +156,17 @@ func (t *tx) findParent(v *view, d *facts.Deriver, sha string) (*facts.CommitRow
 
 // addMerge records what a statement claims of a merge, if r is one. The commit's state is
 // derived again, with the evidence that carries.
-func (t *tx) addMerge(v *view, s *facts.Commit, r *recording) error {
+func (re *Recorder) addMerge(t *txn.Tx, v *view, s *facts.Commit, r *Recording) error {
 	f := r.merge
 	if f == nil {
 		return nil
 	}
-	m := r.attestation.Merge
-	sourceID, err := t.sourceOf(v, s.Deriver, m.Source.SHA)
+	m := r.Attestation.Merge
+	sourceID, err := re.sourceOf(t, v, s.Deriver, m.Source.SHA)
 	if err != nil {
 		return err
 	}
-	if err := t.kernel.Flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 
@@ -177,7 +181,7 @@ INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, re
 	if err != nil {
 		return fmt.Errorf("insert claim of a merge: %w", err)
 	}
-	if err := errors.Join(t.markMerged(s.ID, facts.IsMerge), t.markMerged(sourceID, facts.IsMerged)); err != nil {
+	if err := errors.Join(markMerged(t, s.ID, facts.IsMerge), markMerged(t, sourceID, facts.IsMerged)); err != nil {
 		return err
 	}
 	_, err = t.Exec("INSERT INTO merge_sources (commit_id, version) VALUES (?, 0) ON CONFLICT (commit_id) DO NOTHING",
@@ -185,22 +189,22 @@ INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, re
 	if err != nil {
 		return fmt.Errorf("insert source of a merge: %w", err)
 	}
-	t.s.Facts.AddWork(r.cause(), s.ID)
-	t.s.Facts.WatchAgain(t.kernel, r.cause(), sourceID)
+	re.facts.AddWork(r.cause(), s.ID)
+	re.facts.WatchAgain(t, r.cause(), sourceID)
 	return nil
 }
 
 // sourceOf returns the row id of the source of a merge. It registers the commit if it is
 // unknown.
-func (t *tx) sourceOf(v *view, d *facts.Deriver, sha string) (int64, error) {
+func (re *Recorder) sourceOf(t *txn.Tx, v *view, d *facts.Deriver, sha string) (int64, error) {
 	key := commitKey{d.Repo.ID, sha}
 	if s := v.commits[key]; s != nil {
 		return s.ID, nil
 	}
-	if err := t.kernel.Flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return 0, err
 	}
-	c, isNew, err := t.s.Facts.FindOrAddCommit(t.kernel, d, sha)
+	c, isNew, err := re.facts.FindOrAddCommit(t, d, sha)
 	if err != nil {
 		return 0, fmt.Errorf("register the source of a merge: %w", err)
 	}
@@ -211,7 +215,7 @@ func (t *tx) sourceOf(v *view, d *facts.Deriver, sha string) (int64, error) {
 }
 
 // markMerged sets a bit of commits.merged.
-func (t *tx) markMerged(commitID int64, role facts.MergeRole) error {
+func markMerged(t *txn.Tx, commitID int64, role facts.MergeRole) error {
 	_, err := t.Exec("UPDATE commits SET merged = merged | ?1 WHERE id = ?2 AND merged & ?1 = 0", int64(role), commitID)
 	if err != nil {
 		return fmt.Errorf("mark a merge: %w", err)

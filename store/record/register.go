@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -18,167 +19,176 @@ import (
 // commit's record without its changes, and with the strongest overlaps. If the
 // registration has the commit object, Register also records the object's SSH signature, if
 // it has one by a trusted key.
-func (s *Store) Register(
+func (re *Recorder) Register(
 	ctx context.Context, org, repo, sha string, n ledger.Registration,
 ) (v ledger.Commit, created bool, err error) {
 	sub, err := overlaps.Submit(sha, n)
 	if err != nil {
 		return v, false, err
 	}
-	v, done, err := s.registerCommit(ctx, org, repo, sha, sub)
+	v, done, err := re.registerCommit(ctx, org, repo, sha, sub)
 	if err != nil || sub.Object == nil || !sub.Object.HasSSHSignature() {
 		return v, done.created, err
 	}
 
-	signature, isNew, err := s.recordSignature(ctx, org, repo, sub.Object)
+	signature, isNew, err := re.recordSignature(ctx, org, repo, sub.Object)
 	if err == nil && isNew {
-		v, err = read(ctx, s, txn.ForWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
+		v, err = txn.Read(ctx, re.db, txn.ForWrite(org), func(rd txn.Reader) (ledger.Commit, error) {
+			return re.Registered(rd, done)
+		})
 	}
 	v.Signature = signature
 	return v, done.created, txn.Unread("the commit was registered", err)
 }
 
 // registerCommit registers a commit, and returns its record.
-func (s *Store) registerCommit(
+func (re *Recorder) registerCommit(
 	ctx context.Context, org, repo, sha string, sub overlaps.Submission,
-) (v ledger.Commit, done registered, err error) {
-	p, err := s.Prospect(ctx, org, repo, sha, sub.Registration)
+) (v ledger.Commit, done Registered, err error) {
+	p, err := re.radar.Prospect(ctx, org, repo, sha, sub.Registration)
 	if err != nil {
 		return v, done, err
 	}
 	var ahead *overlaps.ProspectScan
 	if p.Tip.Branch != "" && sub.ConcernsRadar {
-		if ahead, err = s.ScanProspect(ctx, p); err != nil {
+		if ahead, err = re.radar.ScanProspect(ctx, p); err != nil {
 			return v, done, err
 		}
 	}
 
-	done, err = write(ctx, s, org, func(t *tx) (registered, error) { return t.register(org, repo, sha, sub, ahead) })
+	done, err = txn.Write(ctx, re.db, sqldb.Write{Org: org}, func(t *txn.Tx) (Registered, error) {
+		return re.RegisterSubmission(t, org, repo, sha, sub, ahead)
+	})
 	if err != nil {
 		return v, done, err
 	}
-	v, err = read(ctx, s, txn.ForWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
+	v, err = txn.Read(ctx, re.db, txn.ForWrite(org), func(rd txn.Reader) (ledger.Commit, error) {
+		return re.Registered(rd, done)
+	})
 	return v, done, txn.Unread("the commit was registered", err)
 }
 
-// registered is the result of a registration.
-type registered struct {
+// Registered is the result of a registration.
+type Registered struct {
 	repo    txn.Repo
-	radar   overlaps.TipResult
+	Radar   overlaps.TipResult
 	created bool
 }
 
-func (t *tx) register(org, repo, sha string, n overlaps.Submission, ahead *overlaps.ProspectScan) (done registered,
-	err error) {
-	d, err := t.s.Facts.WritableDeriver(t.Reader, org, repo)
+// RegisterSubmission registers a commit in a write. ahead is the scan that was made before, or nil.
+func (re *Recorder) RegisterSubmission(
+	t *txn.Tx, org, repo, sha string, n overlaps.Submission, ahead *overlaps.ProspectScan,
+) (done Registered, err error) {
+	d, err := re.facts.WritableDeriver(t.Reader, org, repo)
 	if err != nil {
 		return done, err
 	}
 	done.repo = d.Repo
-	c, isNew, err := t.s.Facts.FindOrAddCommit(t.kernel, d, sha)
+	c, isNew, err := re.facts.FindOrAddCommit(t, d, sha)
 	if err != nil {
 		return done, err
 	}
 	done.created = isNew
 
-	if err := t.checkClaims(c, n); err != nil {
+	if err := checkClaims(t, c, n); err != nil {
 		return done, err
 	}
 	if !isNew {
-		s, err := t.s.Facts.GatherOne(t.Reader, d, c)
+		s, err := re.facts.GatherOne(t.Reader, d, c)
 		if err != nil {
 			return done, err
 		}
-		if err := t.s.States.SettleDue(t.kernel, s, ledger.Cause{}); err != nil {
+		if err := re.states.SettleDue(t, s, ledger.Cause{}); err != nil {
 			return done, err
 		}
 	}
 
-	if err := t.kernel.Flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return done, err
 	}
-	moved, err := t.describeCommit(d, c, n)
+	moved, err := re.describeCommit(t, d, c, n)
 	if err != nil {
 		return done, err
 	}
 	if !c.IsProven() && c.Merged&facts.IsMerged != 0 { // its merges may know its authors now
-		t.s.Facts.InheritChanged(t.kernel, d, c, ledger.Cause{Type: ledger.CauseCommit, ID: c.SHA})
+		re.facts.InheritChanged(t, d, c, ledger.Cause{Type: ledger.CauseCommit, ID: c.SHA})
 	}
 	if !n.ConcernsRadar && !moved {
-		done.radar.Commit = c.ID
-		t.s.Facts.AddWork(ledger.Cause{Type: ledger.CauseCommit, ID: c.SHA}, c.ID)
-		return done, t.s.States.Drain(t.kernel, d)
+		done.Radar.Commit = c.ID
+		re.facts.AddWork(ledger.Cause{Type: ledger.CauseCommit, ID: c.SHA}, c.ID)
+		return done, re.states.Drain(t, d)
 	}
-	done.radar, err = t.registerTip(d, c, isNew, n.Registration, ahead)
+	done.Radar, err = re.registerTip(t, d, c, isNew, n.Registration, ahead)
 	return done, err
 }
 
 // checkClaims returns an error if a registration contradicts what the ledger knows of a
 // commit. Only the commit object may correct the author.
-func (t *tx) checkClaims(c *facts.CommitRow, n overlaps.Submission) error {
+func checkClaims(t *txn.Tx, c *facts.CommitRow, n overlaps.Submission) error {
 	switch {
 	case n.Object != nil:
 		return nil
 	case c.IsProven():
-		return t.checkProven(c, n.Registration)
+		return checkProven(t, c, n.Registration)
 	}
 	return checkAuthor(c, n.Author)
 }
 
 // describeCommit stores what a registration says of a commit. moved reports whether the
 // radar must look at the commit again.
-func (t *tx) describeCommit(d *facts.Deriver, c *facts.CommitRow, n overlaps.Submission) (moved bool, err error) {
+func (re *Recorder) describeCommit(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, n overlaps.Submission) (moved bool,
+	err error) {
 	claims, isProof := n.Registration, n.Object != nil && !c.IsProven()
 	if isProof || c.IsProven() {
 		claims = gitobject.WithoutClaims(claims)
 	}
 	if n.Object != nil && !isProof {
-		if err := t.readAgain(d, c, n.Object); err != nil {
+		if err := re.readAgain(t, d, c, n.Object); err != nil {
 			return false, err
 		}
 	}
-	if err := t.claimCommit(d, c, claims); err != nil {
+	if err := re.claimCommit(t, d, c, claims); err != nil {
 		return false, err
 	}
 	if !isProof {
-		return false, t.s.Facts.LogKnown(t.kernel, d.Repo, c.ID, nil)
+		return false, re.facts.LogKnown(t, d.Repo, c.ID, nil)
 	}
-	return t.prove(d, c, n.Object)
+	return re.prove(t, d, c, n.Object)
 }
 
 // readAgain takes from the object of a proven commit who wrote it: an earlier release may have read
 // fewer co-authors.
-func (t *tx) readAgain(d *facts.Deriver, c *facts.CommitRow, o *gitobject.Commit) error {
+func (re *Recorder) readAgain(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, o *gitobject.Commit) error {
 	writers, err := facts.EncodeWriters(o.Writers())
 	if err != nil {
 		return err
 	}
 	if writers != c.Claims.Writers {
 		c.Claims.Writers = writers
-		t.s.Facts.InheritChanged(t.kernel, d, c, ledger.Cause{Type: ledger.CauseCommit, ID: c.SHA})
+		re.facts.InheritChanged(t, d, c, ledger.Cause{Type: ledger.CauseCommit, ID: c.SHA})
 	}
 	return nil
 }
 
-// registered returns the record of a commit after its registration.
-func (rd reader) registered(done registered) (ledger.Commit, error) {
-	c, err := facts.ScanCommit(rd.Row(facts.SelectCommit+"WHERE id = ?", done.radar.Commit))
+// Registered returns the record of a commit after its registration.
+func (re *Recorder) Registered(rd txn.Reader, done Registered) (ledger.Commit, error) {
+	c, err := facts.ScanCommit(rd.Row(facts.SelectCommit+"WHERE id = ?", done.Radar.Commit))
 	if err != nil {
 		return c.Row, fmt.Errorf("read commit: %w", err)
 	}
-	if done.radar.Scanned {
-		c.Row.Overlaps, c.Row.OverlapsTruncated = done.radar.Counts(), done.radar.More
+	if done.Radar.Scanned {
+		c.Row.Overlaps, c.Row.OverlapsTruncated = done.Radar.Counts(), done.Radar.More
 	}
-	if err := rd.s.Lists.CompleteCommit(rd.Reader, done.repo, &c, "", false); err != nil {
+	if err := re.lists.CompleteCommit(rd, done.repo, &c, "", false); err != nil {
 		return c.Row, err
 	}
-	radar, err := overlaps.Result(rd.Reader, done.radar, overlaps.AsSide(c.Row.CommitSummary), overlaps.MaxReported)
+	radar, err := overlaps.Result(rd, done.Radar, overlaps.AsSide(c.Row.CommitSummary), overlaps.MaxReported)
 	c.Row.Radar = &radar
 	return c.Row, err
 }
 
 // registerTip has the radar scan a registered commit, and derives its state again.
-func (t *tx) registerTip(
+func (re *Recorder) registerTip(t *txn.Tx,
 	d *facts.Deriver, c *facts.CommitRow, isNew bool, n ledger.Registration, ahead *overlaps.ProspectScan,
 ) (overlaps.TipResult, error) {
 	merged, err := n, error(nil)
@@ -187,27 +197,27 @@ func (t *tx) registerTip(
 			return overlaps.TipResult{}, err
 		}
 	}
-	result, err := t.s.Radar.Track(t.kernel, d, c, n, merged, ahead)
+	result, err := re.radar.Track(t, d, c, n, merged, ahead)
 	if err != nil {
 		return result, err
 	}
 
 	cause := ledger.Cause{Type: ledger.CauseCommit, ID: c.SHA}
 	if c.State >= ledger.Promotable && result.Blocked(d.Contract.Radar) {
-		if cause, err = overlaps.Cause(t.kernel, c, result); err != nil {
+		if cause, err = overlaps.Cause(t, c, result); err != nil {
 			return result, err
 		}
 	}
-	t.s.Facts.AddWork(cause, c.ID)
-	return result, t.s.States.Drain(t.kernel, d)
+	re.facts.AddWork(cause, c.ID)
+	return result, re.states.Drain(t, d)
 }
 
 // claimCommit stores what a registration claims of a commit.
-func (t *tx) claimCommit(d *facts.Deriver, c *facts.CommitRow, n ledger.Registration) error {
+func (re *Recorder) claimCommit(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, n ledger.Registration) error {
 	if err := c.Claims.Add(c.ClaimedTargets(), n); err != nil {
 		return err
 	}
-	if err := t.claimKey(d.Repo.OrgID, n.SigningKey); err != nil {
+	if err := re.claimKey(t, d.Repo.OrgID, n.SigningKey); err != nil {
 		return err
 	}
 	_, err := t.Exec(`
@@ -229,14 +239,14 @@ WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Mess
 		return err
 	}
 	details.Merge(n)
-	return t.s.Facts.SaveDetails(t.kernel, c.ID, details)
+	return re.facts.SaveDetails(t, c.ID, details)
 }
 
 // Withdraw takes a commit out of flight because its branch was given up. It is a no-op if
 // the commit is not in flight.
-func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
-	return s.write(ctx, org, func(t *tx) error {
-		d, err := t.s.Facts.WritableDeriver(t.Reader, org, repo)
+func (re *Recorder) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
+	return re.db.Change(ctx, org, func(t *txn.Tx) error {
+		d, err := re.facts.WritableDeriver(t.Reader, org, repo)
 		if err != nil {
 			return err
 		}
@@ -244,11 +254,11 @@ func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) err
 		if err != nil {
 			return err
 		}
-		err = t.s.Radar.EndTips(t.kernel, d, radarindex.Withdrawn, "t.commit_id = ? AND t.flight < ?", c.ID,
+		err = re.radar.EndTips(t, d, radarindex.Withdrawn, "t.commit_id = ? AND t.flight < ?", c.ID,
 			radarindex.Superseded)
 		if err != nil {
 			return err
 		}
-		return t.s.States.Drain(t.kernel, d)
+		return re.states.Drain(t, d)
 	})
 }

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 // It first tries the keyring that was read last, which may be out of date. That is safe: the write
 // compares the version of a keyring that accepted the attestation, and verify reads the present
 // keyring before it rejects one.
-func (s *Store) verify(
+func (re *Recorder) verify(
 	ctx context.Context, org string, verify Verify,
 ) (a *attestation.Attestation, version int64, err error) {
-	last, ok := s.LastKeyring(org)
+	last, ok := re.signers.LastKeyring(org)
 	if ok {
 		if a, err = verify(last.Keyring); err == nil || attestation.IsMalformed(err) {
 			return a, last.Version, err
 		}
 	}
-	keyring, version, readErr := s.Keyring(ctx, org)
+	keyring, version, readErr := re.signers.Keyring(ctx, org)
 	if readErr != nil {
 		return nil, 0, readErr
 	}
@@ -30,7 +30,7 @@ func (s *Store) verify(
 }
 
 // An unverified is the txn.Unready error of a recording that was verified with an earlier keyring.
-type unverified struct{ *recording }
+type unverified struct{ *Recording }
 
 func (*unverified) Error() string { return ErrKeyringChanged.Error() }
 
@@ -39,7 +39,7 @@ func (u *unverified) Prepare(ctx context.Context) error {
 	if u.verify == nil {
 		return ErrKeyringChanged
 	}
-	keyring, version, err := u.s.Keyring(ctx, u.org)
+	keyring, version, err := u.re.signers.Keyring(ctx, u.Org)
 	if err != nil {
 		return err
 	}
@@ -47,6 +47,6 @@ func (u *unverified) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.setVerified(a, version)
+	u.SetVerified(a, version)
 	return nil
 }

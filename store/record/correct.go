@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/overlaps"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -17,35 +18,35 @@ import (
 // prefix that is unique in the repo, and derives its state again. by is the name of the
 // administrator's token. It returns the commit's record without its changes, and what was
 // corrected: nothing if the commit already had these values.
-func (s *Store) Correct(
+func (re *Recorder) Correct(
 	ctx context.Context, org, repo, prefix string, change ledger.CommitCorrection, by string,
 ) (v ledger.Commit, done []ledger.Correction, err error) {
 	type corrected struct {
-		registered
+		Registered
 		list []ledger.Correction
 	}
-	result, err := write(ctx, s, org, func(t *tx) (r corrected, err error) {
-		r.registered, r.list, err = t.correct(org, repo, prefix, change, by)
+	result, err := txn.Write(ctx, re.db, sqldb.Write{Org: org}, func(t *txn.Tx) (r corrected, err error) {
+		r.Registered, r.list, err = re.correct(t, org, repo, prefix, change, by)
 		return r, err
 	})
 	if err != nil {
 		return v, nil, err
 	}
-	v, err = read(ctx, s, txn.ForWrite(org), func(rd reader) (ledger.Commit, error) {
-		c, err := facts.ScanCommit(rd.Row(facts.SelectCommit+"WHERE id = ?", result.radar.Commit))
+	v, err = txn.Read(ctx, re.db, txn.ForWrite(org), func(rd txn.Reader) (ledger.Commit, error) {
+		c, err := facts.ScanCommit(rd.Row(facts.SelectCommit+"WHERE id = ?", result.Radar.Commit))
 		if err != nil {
 			return c.Row, fmt.Errorf("read commit: %w", err)
 		}
-		err = rd.s.Lists.CompleteCommit(rd.Reader, result.repo, &c, "", false)
+		err = re.lists.CompleteCommit(rd, result.repo, &c, "", false)
 		return c.Row, err
 	})
 	return v, result.list, txn.Unread("the commit was corrected", err)
 }
 
-func (t *tx) correct(
+func (re *Recorder) correct(t *txn.Tx,
 	org, repo, prefix string, change ledger.CommitCorrection, by string,
-) (done registered, list []ledger.Correction, err error) {
-	d, err := t.s.Facts.WritableDeriver(t.Reader, org, repo)
+) (done Registered, list []ledger.Correction, err error) {
+	d, err := re.facts.WritableDeriver(t.Reader, org, repo)
 	if err != nil {
 		return done, nil, err
 	}
@@ -59,54 +60,55 @@ func (t *tx) correct(
 		return done, nil, err
 	}
 
-	s, err := t.s.Facts.GatherOne(t.Reader, d, c)
+	s, err := re.facts.GatherOne(t.Reader, d, c)
 	if err != nil {
 		return done, nil, err
 	}
-	if err := t.s.States.SettleDue(t.kernel, s, ledger.Cause{}); err != nil {
+	if err := re.states.SettleDue(t, s, ledger.Cause{}); err != nil {
 		return done, nil, err
 	}
-	if err := t.kernel.Flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return done, nil, err
 	}
 
-	done.radar.Commit = c.ID
-	if list, err = t.replaceClaims(c, change); err != nil || len(list) == 0 {
+	done.Radar.Commit = c.ID
+	if list, err = re.replaceClaims(t, c, change); err != nil || len(list) == 0 {
 		return done, nil, err
 	}
 	for i := range list {
 		list[i].At, list[i].By = t.Now, by
-		if err := facts.AddCorrection(t.kernel, c, list[i]); err != nil {
+		if err := facts.AddCorrection(t, c, list[i]); err != nil {
 			return done, nil, err
 		}
 	}
-	if err := t.s.Facts.LogKnown(t.kernel, d.Repo, c.ID, list); err != nil {
+	if err := re.facts.LogKnown(t, d.Repo, c.ID, list); err != nil {
 		return done, nil, err
 	}
-	if err := t.auditCorrection(d.Repo, c.SHA, list); err != nil {
+	if err := re.auditCorrection(t, d.Repo, c.SHA, list); err != nil {
 		return done, nil, err
 	}
-	done.radar, err = t.registerTip(d, c, false, ledger.Registration{}, nil)
+	done.Radar, err = re.registerTip(t, d, c, false, ledger.Registration{}, nil)
 	return done, list, err
 }
 
 // auditCorrection appends the event of a commit that was corrected.
-func (t *tx) auditCorrection(r txn.Repo, sha string, list []ledger.Correction) error {
+func (re *Recorder) auditCorrection(t *txn.Tx, r txn.Repo, sha string, list []ledger.Correction) error {
 	var before, after []ledger.Field
 	for _, c := range list {
 		before = append(before, ledger.Field{Name: c.Field, Value: c.Before})
 		after = append(after, ledger.Field{Name: c.Field, Value: c.After})
 	}
-	return t.s.Journal.Audit(t.kernel, r.OrgID, r.Org, events.Audited{
+	return re.journal.Audit(t, r.OrgID, r.Org, events.Audited{
 		Action: ledger.AuditCommitCorrected, Repo: r.Name, Target: sha, Before: before, After: after,
 	})
 }
 
 // replaceClaims replaces the targets and the changes of a commit, and returns what has
 // changed.
-func (t *tx) replaceClaims(c *facts.CommitRow, change ledger.CommitCorrection) (list []ledger.Correction, err error) {
+func (re *Recorder) replaceClaims(t *txn.Tx, c *facts.CommitRow,
+	change ledger.CommitCorrection) (list []ledger.Correction, err error) {
 	if before := c.ClaimedTargets(); change.Targets != nil && !slices.Equal(before, *change.Targets) {
-		if err := t.replaceTargets(c, *change.Targets); err != nil {
+		if err := replaceTargets(t, c, *change.Targets); err != nil {
 			return nil, err
 		}
 		list = append(list, ledger.Correction{
@@ -128,10 +130,10 @@ func (t *tx) replaceClaims(c *facts.CommitRow, change ledger.CommitCorrection) (
 		return list, nil
 	}
 	list = append(list, ledger.Correction{Field: "changes", Before: before.Summary(), After: after.Summary()})
-	return list, t.s.Facts.SaveDetails(t.kernel, c.ID, after)
+	return list, re.facts.SaveDetails(t, c.ID, after)
 }
 
-func (t *tx) replaceTargets(c *facts.CommitRow, targets []string) error {
+func replaceTargets(t *txn.Tx, c *facts.CommitRow, targets []string) error {
 	c.Target, c.Claims.Targets = "", ""
 	if len(targets) > 0 {
 		c.Target = targets[len(targets)-1]
