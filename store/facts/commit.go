@@ -125,9 +125,6 @@ ON CONFLICT (commit_id) DO UPDATE SET parents = excluded.parents, ancestors = ex
 	if d.Changes == nil {
 		return nil
 	}
-	if fa.claimed == nil {
-		fa.claimed = make(map[int64][]string)
-	}
 	fa.claimed[commitID] = paths
 	return nil
 }
@@ -242,12 +239,21 @@ func (d *Details) Summary() string {
 	return ledger.CorrectedText(facts.Paths(d.Changes))
 }
 
+// claimedBy returns the changed paths that the write has stored of a commit, if it is the write that reads.
+func (fa *Facts) claimedBy(rd txn.Reader, commitID int64) (paths []string, ok bool) {
+	if !rd.Writes {
+		return nil, false
+	}
+	paths, ok = fa.claimed[commitID]
+	return paths, ok
+}
+
 // gatherChanges reads the paths that commits change: all that were ever claimed.
 func (fa *Facts) gatherChanges(rd txn.Reader, byID map[int64]*Commit, ids []any) error {
 	var stored []any
 	for _, id := range ids {
 		s := byID[id.(int64)]
-		if paths, ok := fa.claimed[s.ID]; ok {
+		if paths, ok := fa.claimedBy(rd, s.ID); ok {
 			s.Facts.HasChanges, s.Facts.Changes = true, paths
 		} else {
 			stored = append(stored, id)

@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
+
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/facts"
@@ -48,5 +52,14 @@ func TestRetracedIsLater(t *testing.T) {
 		if !pair[1].IsLater(pair[0]) || pair[0].ID != 0 && pair[0].IsLater(pair[1]) {
 			t.Errorf("%+v is not later than %+v", pair[1], pair[0])
 		}
+	}
+}
+
+// What a write has stored is its own until it is on disk: a read at the same time neither sees nor touches it.
+func TestReadsDoNotSeeThePathsOfAWrite(t *testing.T) {
+	s := must.Get(store.Open(t.Context(), storetest.NewFile(t), store.Options{}))(t)
+	defer s.Close()
+	if paths := must.Get(s.PathsReadDuringWrite(t.Context(), 1, []string{"a.go"}))(t); paths != nil {
+		t.Errorf("a read sees %q, which a write has stored", paths)
 	}
 }
