@@ -1,9 +1,9 @@
 // Package store stores the ledger in a database: it holds the SQL and the rules of
 // what is stored. If a method that writes returns no error, its changes are on disk.
 //
-// A Store embeds rooms, each with its own tables. What they share, such as the
-// write, is in package txn. Package sqldb is the interface to the database engine, package sqlite implements
-// it, and package radarindex is the radar's index in memory.
+// A Store embeds rooms, each with its own tables. What they share, such as the write, is in package txn. Package sqldb
+// is the interface to the database engine, package sqlite implements it, and package radarindex is the radar's index
+// in memory.
 package store
 
 import (

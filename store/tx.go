@@ -43,6 +43,12 @@ func (s *Store) write(ctx context.Context, org string, fn func(*tx) error) error
 	return err
 }
 
+// writeFor runs fn in the writer's next transaction, as background work about some orgs.
+func (s *Store) writeFor(ctx context.Context, owners []int64, fn func(*tx) error) error {
+	_, err := writeAs(ctx, s, sqldb.Write{Owners: owners}, func(t *tx) (struct{}, error) { return struct{}{}, fn(t) })
+	return err
+}
+
 // advance runs fn, a step of a job. See backlog.Jobs.Advance.
 func (s *Store) advance(ctx context.Context, j *backlog.Job, fn func(*tx, *backlog.Job) (done bool, err error)) error {
 	return s.jobs.Advance(ctx, j, func(k *txn.Tx, j *backlog.Job) (done bool, err error) {

@@ -21,7 +21,7 @@ const (
 
 // A Doer does what the jobs are about.
 type Doer interface {
-	// Begin prepares a pass of turns, and returns why there is none.
+	// Begin prepares a pass of turns. If it fails, the pass does not take place.
 	Begin(context.Context) error
 	// Step does the next part of a job, by Jobs.Advance.
 	Step(context.Context, *Job) error

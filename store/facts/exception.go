@@ -70,7 +70,7 @@ WHERE x.commit_id = ? ORDER BY x.attestation_id DESC LIMIT ?`, commitID, txn.Max
 }
 
 // AddException adds an exception, which the newest attestation of a commit has granted or ended, to the facts.
-func (fa *Facts) AddException(t *txn.Tx, s *Commit, x policy.Exception) {
+func (fa *Facts) AddException(s *Commit, x policy.Exception) {
 	fa.rows.exceptions.Add(s.Newest, s.RepoID, s.ID, x.Requirement, x.Reason, int64(x.Until))
 	if s.Deriver.Contract.Exceptions.IsOpen() {
 		list := append(s.Facts.Exceptions, x)

@@ -123,7 +123,7 @@ type Retracing struct {
 	signer, key int64
 }
 
-// A Retraced attestation is the latest trusted one for a key. Its id is 0 if there is none.
+// A Retraced attestation is the latest trusted one for a key. Its ID is 0 if none is trusted.
 type Retraced struct {
 	ID     int64
 	Status ledger.Status

@@ -177,7 +177,7 @@ func (fa *Facts) treesOf(rd txn.Reader, heirs []*Commit) (map[int64]*treeEvidenc
 		if err != nil {
 			return nil, err
 		}
-		uncached = append(uncached, fa.addTreeRows(rd, list, tree, facts[id], missing)...)
+		uncached = append(uncached, fa.addTreeRows(list, tree, facts[id], missing)...)
 	}
 	if err := fa.readEvidence(rd, missing, uncached); err != nil {
 		return nil, err
@@ -241,8 +241,7 @@ WHERE t.tree_id = ? `
 
 // addTreeRows adds the evidence of a tree to facts. It returns the attestations that are not
 // cached, and notes their places.
-func (fa *Facts) addTreeRows(rd txn.Reader,
-	list []treeLatest, tree *treeEvidence, facts *policy.Facts, missing map[int64]place,
+func (fa *Facts) addTreeRows(list []treeLatest, tree *treeEvidence, facts *policy.Facts, missing map[int64]place,
 ) (uncached []any) {
 	mapped := fa.mapped.Load()
 	for _, l := range list {

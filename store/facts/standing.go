@@ -58,7 +58,7 @@ WHERE d.commit_id = ` + id + ` AND d.ended_id = 0 AND ` + IsTrusted + ` AND NOT 
 }
 
 // WatchAgain has the write watch commits that may run now, or no longer.
-func (fa *Facts) WatchAgain(t *txn.Tx, cause ledger.Cause, commits ...int64) {
+func (fa *Facts) WatchAgain(cause ledger.Cause, commits ...int64) {
 	for _, id := range commits {
 		if id != 0 {
 			fa.work.add(id, WorkEntry{Runs: cause})

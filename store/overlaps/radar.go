@@ -125,7 +125,7 @@ func (ra *Radar) ScanOverlaps(t *txn.Tx,
 }
 
 // UseIndex has the write use a refreshed index of a repo's tips, or none.
-func (ra *Radar) UseIndex(t *txn.Tx, index *radarindex.Index) { ra.index = index }
+func (ra *Radar) UseIndex(index *radarindex.Index) { ra.index = index }
 
 // indexOf returns the index that was refreshed for this write, or else the repo's index in
 // memory.

@@ -8,7 +8,7 @@ import (
 // A Submission is a registration, completed from the commit object that it contains.
 type Submission struct {
 	ledger.Registration
-	Object *gitobject.Commit // nil if there is none
+	Object *gitobject.Commit // nil without one
 	// ConcernsRadar reports whether what the caller says can change the overlaps.
 	ConcernsRadar bool
 }

@@ -298,7 +298,7 @@ func (re *Recorder) addAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Recor
 	}
 	rec.Violation = j.Note
 	if s.State == ledger.Deployed && !wasDeployed && environment.Name == "" {
-		re.facts.WatchAgain(t, r.cause(), s.ID)
+		re.facts.WatchAgain(r.cause(), s.ID)
 	}
 	if err := re.recordDeployment(t, s, r, j); err != nil {
 		return err

@@ -23,7 +23,7 @@ func (re *Recorder) recordDeployment(t *txn.Tx, s *facts.Commit, r *Recording, j
 
 	switch s.Deriver.Contract.Effect(s.Facts, j.Evidence, j.Environment.Required, j.Note != nil) {
 	case policy.Attempted:
-		re.changeEnvironment(t, s, j.Environment.PredicateID)
+		re.changeEnvironment(s, j.Environment.PredicateID)
 	case policy.Deployed:
 		return re.deploy(t, s, r, j)
 	case policy.TakenBack:
@@ -46,7 +46,7 @@ func (re *Recorder) deploy(t *txn.Tx, s *facts.Commit, r *Recording, j states.Ju
 	if finished := r.Attestation.FinishedAt; before.id != s.ID && policy.IsReplaced(finished, before.finishedAt) {
 		r.Record.Notice = fmt.Sprintf("it does not change what runs in %s: %s was deployed there later, at %s, and this "+
 			"deployment finished at %s", j.Environment.Name, before.sha, before.finishedAt, finished)
-		re.facts.WatchAgain(t, r.cause(), s.ID)
+		re.facts.WatchAgain(r.cause(), s.ID)
 		return deployEarlier(t, s, j)
 	}
 
@@ -54,12 +54,12 @@ func (re *Recorder) deploy(t *txn.Tx, s *facts.Commit, r *Recording, j states.Ju
 		attestation: s.Newest, required: j.Environment.Required,
 	}
 	if before.id != s.ID {
-		re.facts.WatchAgain(t, r.cause(), before.id)
+		re.facts.WatchAgain(r.cause(), before.id)
 	}
 	if s.IsHistory() {
-		re.facts.WatchAgain(t, r.cause(), s.ID)
+		re.facts.WatchAgain(r.cause(), s.ID)
 	}
-	re.changeEnvironment(t, s, j.Environment.PredicateID)
+	re.changeEnvironment(s, j.Environment.PredicateID)
 	return nil
 }
 
@@ -104,7 +104,7 @@ ON CONFLICT (repo_id, predicate_id, commit_id) DO NOTHING`,
 }
 
 // changeEnvironment notes that the attestation recorded last is about an environment.
-func (re *Recorder) changeEnvironment(t *txn.Tx, s *facts.Commit, predicateID int64) {
+func (re *Recorder) changeEnvironment(s *facts.Commit, predicateID int64) {
 	re.deploying.changed[environmentKey{predicateID, s.RepoID}] = environmentChange{s.Deriver.Repo.OrgID, s.Newest}
 }
 
@@ -123,7 +123,7 @@ UPDATE deployments SET ended_id = ? WHERE repo_id = ? AND predicate_id = ? AND c
 	}
 
 	if n > 0 {
-		re.changeEnvironment(t, s, j.Environment.PredicateID)
+		re.changeEnvironment(s, j.Environment.PredicateID)
 		if !j.Environment.IsRollback {
 			r.Record.Notice = fmt.Sprintf("it is a rollback: the commit no longer runs in %s (if only an attempt to deploy has "+
 				"failed, deploy with ledgerd deploy, or sign the statement with \"rollout\": %q)",
@@ -138,7 +138,7 @@ UPDATE deployments SET ended_id = ? WHERE repo_id = ? AND predicate_id = ? AND c
 
 	after, err := whatRuns(t, s.RepoID, j.Environment.PredicateID)
 	if err == nil && after != before {
-		re.facts.WatchAgain(t, r.cause(), before.id, after.id)
+		re.facts.WatchAgain(r.cause(), before.id, after.id)
 	}
 	return err
 }
@@ -152,7 +152,7 @@ WHERE repo_id = ? AND predicate_id = ? AND commit_id = (SELECT id FROM commits W
 	if err != nil {
 		return fmt.Errorf("resume deployment: %w", err)
 	}
-	re.changeEnvironment(t, s, j.Environment.PredicateID)
+	re.changeEnvironment(s, j.Environment.PredicateID)
 	return nil
 }
 

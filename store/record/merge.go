@@ -190,7 +190,7 @@ INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, re
 		return fmt.Errorf("insert source of a merge: %w", err)
 	}
 	re.facts.AddWork(r.cause(), s.ID)
-	re.facts.WatchAgain(t, r.cause(), sourceID)
+	re.facts.WatchAgain(r.cause(), sourceID)
 	return nil
 }
 

@@ -152,7 +152,7 @@ func (st *States) closeAll(t *txn.Tx, c closing, list []txn.Keyed[ledger.Violati
 			return err
 		}
 	}
-	st.countOpen(t, c.repo, -int64(len(list)))
+	st.countOpen(c.repo, -int64(len(list)))
 	return nil
 }
 
@@ -174,7 +174,7 @@ ON CONFLICT (repo_id, predicate_id, commit_id) DO UPDATE SET attestation_id = ex
 }
 
 // countOpen adds n to the number of open violations of a repo and its org.
-func (st *States) countOpen(t *txn.Tx, r txn.Repo, n int64) {
+func (st *States) countOpen(r txn.Repo, n int64) {
 	st.facts.Count(facts.OpenOfRepo, r.ID, n)
 	st.facts.Count(facts.OpenOfOrg, r.OrgID, n)
 }

@@ -35,7 +35,7 @@ func (st *States) SettleDue(t *txn.Tx, s *facts.Commit, why ledger.Cause) (err e
 // and their events.
 func (st *States) Settle(t *txn.Tx, s *facts.Commit, cause ledger.Cause) error {
 	if s.Deriver.Repo.Deleted {
-		return st.suspend(t, s)
+		return st.suspend(s)
 	}
 	if s.IsUnevaluated() {
 		return st.postpone(t, s, cause)
@@ -104,7 +104,7 @@ func (st *States) moveStanding(t *txn.Tx, s *facts.Commit, o policy.Outcome, cau
 
 // suspend leaves the state of a commit of a deleted repo as it is. It is derived again if the
 // repo is restored.
-func (st *States) suspend(t *txn.Tx, s *facts.Commit) error {
+func (st *States) suspend(s *facts.Commit) error {
 	s.Expires, s.PolicyVersion, s.Basis = 0, s.Deriver.Repo.PolicyVersion, s.Versions
 	st.facts.MarkDirty(s.CommitRow)
 	return nil

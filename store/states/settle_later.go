@@ -27,7 +27,7 @@ func (st *States) SettleNext(ctx context.Context, j *backlog.Job) error {
 
 		stuck := false
 		err = st.jobs.Advance(ctx, j, func(t *txn.Tx, j *backlog.Job) (done bool, err error) {
-			st.radar.UseIndex(t, index)
+			st.radar.UseIndex(index)
 			done, stuck, err = st.SettleSome(t, j)
 			return done, err
 		})

@@ -88,7 +88,7 @@ func (st *States) openViolation(t *txn.Tx, s *facts.Commit, j Judgement) error {
 
 	s.Deriver.Repo.Violated = true
 	st.facts.Count(facts.OrgViolations, s.Deriver.Repo.OrgID, 1)
-	st.countOpen(t, s.Deriver.Repo, 1)
+	st.countOpen(s.Deriver.Repo, 1)
 	return st.journal.AppendViolation(t, s.Deriver.Repo, ledger.Violation{
 		Commit: s.SHA, Predicate: j.Evidence.Predicate, Identity: j.Evidence.Signer.String(),
 		Attestation: j.Evidence.Attestation, State: j.state, Missing: j.Note.Missing, Status: ledger.ViolationOpened,

@@ -19,7 +19,7 @@ func (re *Recorder) recordException(t *txn.Tx, s *facts.Commit, r *Recording, e 
 	if err := re.auditException(t, s, r, x); err != nil {
 		return err
 	}
-	re.facts.AddException(t, s, x)
+	re.facts.AddException(s, x)
 	return nil
 }
 
