@@ -163,11 +163,11 @@ var mayImport = map[string][]string{
 	"server/internal/tokenexchange": {"internal/oidc", "ledger", "ledger/exchange", "store"},
 	"server/metrics":                {"ledger", "server"},
 	"store": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/member",
-		"ledger/policy", "ledger/radar", "store/access", "store/backlog", "store/boards", "store/events",
-		"store/facts", "store/internal/envelope", "store/lists", "store/orgs", "store/overlaps", "store/policies",
-		"store/postgres", "store/radarindex", "store/record", "store/search", "store/signers", "store/sqldb",
-		"store/sqlite", "store/states", "store/txn", "store/webhooks",
+		"ledger", "ledger/attestation", "ledger/identity", "ledger/member", "ledger/policy", "store/access",
+		"store/backlog", "store/boards", "store/events", "store/facts", "store/lists", "store/orgs",
+		"store/overlaps", "store/policies", "store/postgres", "store/recheck", "store/record", "store/search",
+		"store/signers", "store/sqldb", "store/sqlite", "store/states", "store/txn", "store/upkeep",
+		"store/webhooks",
 	},
 	"store/internal/cursor":   {},
 	"store/internal/envelope": {},
@@ -177,7 +177,7 @@ var mayImport = map[string][]string{
 	"store/check": {
 		"internal/parallel", "ledger", "ledger/attestation", "ledger/ca", "ledger/facts", "ledger/identity",
 		"ledger/member", "ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify", "ledger/settings",
-		"store", "store/internal/envelope", "store/sqldb",
+		"store", "store/internal/envelope", "store/recheck", "store/sqldb",
 	},
 	// Copies a ledger from one engine to another.
 	"store/transfer": {"store", "store/postgres", "store/sqldb", "store/sqlite"},
@@ -229,6 +229,14 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/passkey",
 		"ledger/policy", "store/access", "store/events", "store/facts", "store/internal/envelope", "store/lists",
 		"store/overlaps", "store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
+	},
+	"store/recheck": {
+		"ledger", "ledger/facts", "ledger/gitobject", "ledger/policy", "ledger/radar", "store/backlog",
+		"store/facts", "store/overlaps", "store/radarindex", "store/states", "store/txn",
+	},
+	"store/upkeep": {
+		"ledger", "store/access", "store/backlog", "store/events", "store/facts", "store/orgs", "store/overlaps",
+		"store/signers", "store/sqldb", "store/states", "store/txn", "store/webhooks",
 	},
 	"store/signers": {
 		"ledger", "ledger/ca", "ledger/identity", "store/backlog", "store/events", "store/policies", "store/sqldb",

@@ -31,7 +31,7 @@ func TestAttentionCountsOfManyRepos(t *testing.T) {
 // insertRepos adds the repos r0, r1 and so on to the first org.
 func insertRepos(t *testing.T, s *Store, n int) {
 	t.Helper()
-	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.db.Change(t.Context(), "", func(t *txn.Tx) error {
 		for i := range n {
 			_, err := t.Insert(`
 INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)

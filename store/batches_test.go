@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/states"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A write re-evaluates fewer commits if their change records are long, but at least one.
@@ -31,12 +32,12 @@ func TestLongChangesMakeBatchesSmaller(t *testing.T) {
 	}
 
 	var sizes []int
-	must.OK(t, w.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, w.db.Change(t.Context(), "", func(t *txn.Tx) error {
 		for after, repo := int64(0), int64(0); ; {
 			if err := t.Row("SELECT id FROM repos WHERE name = 'api' ORDER BY id LIMIT 1").Scan(&repo); err != nil {
 				return err
 			}
-			ids, err := states.NextCommits(t.kernel, repo, after)
+			ids, err := states.NextCommits(t, repo, after)
 			if err != nil || len(ids) == 0 {
 				return err
 			}

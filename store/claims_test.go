@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/signers"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A commit of the release before keeps its one target, and its contract's meaning: the
@@ -114,7 +115,7 @@ func TestNamesAreBounded(t *testing.T) {
 	must.OK(t, err)
 	defer s.Close()
 
-	must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
+	must.OK(t, s.db.Change(t.Context(), "acme", func(t *txn.Tx) error {
 		for i := range signers.MaxNamed + 5 {
 			id, err := t.Insert("INSERT INTO signers (org_id, dn, cn) VALUES (1, ?, 'ci')", fmt.Sprint("cn=ci,ou=", i))
 			if err != nil {

@@ -39,13 +39,13 @@ UPDATE outbox SET status = 'pending' WHERE webhook_id = 1 AND event % 1031 = 0;`
 // wantAllRows checks that following the cursors of a list whose pages are short, or empty,
 // returns each row that matches exactly once and in order.
 func wantAllRows(t *testing.T, s *Store) {
-	must.OK(t, s.write(t.Context(), "", func(t *tx) error { return t.Run(rare) }))
+	must.OK(t, s.db.Change(t.Context(), "", func(t *txn.Tx) error { return t.Run(rare) }))
 
 	// want compares what a list returns with the result of a query.
 	want := func(name, query string, list func(txn.Query) (ids []string, next string, err error)) {
 		t.Helper()
-		ids, err := read(t.Context(), s, txn.ByOrg(""), func(rd reader) ([]string, error) {
-			return all(rd, txn.ScanText, query)
+		ids, err := txn.Read(t.Context(), s.db, txn.ByOrg(""), func(rd txn.Reader) ([]string, error) {
+			return txn.All(rd, txn.ScanText, query)
 		})
 		must.OK(t, err)
 		if len(ids) < 10 {
@@ -126,7 +126,7 @@ func pageOfEvents(t *testing.T, s *Store, f events.EventFilter, ids *[]string) (
 	must.OK(t, err)
 
 	repo := map[string]int64{"api": 1, "web": 2}[f.Repo]
-	p, err := read(t.Context(), s, txn.ByOrg(""), func(rd reader) (p txn.Section[[]byte], err error) {
+	p, err := txn.Read(t.Context(), s.db, txn.ByOrg(""), func(rd txn.Reader) (p txn.Section[[]byte], err error) {
 		events, err := txn.RunAll(rd.Conn, f.Walks(1, repo, -1), []any{position}, f.Limit)
 		*ids = nil // a long read begins again in another lane
 		for _, e := range events.Rows {
@@ -220,8 +220,8 @@ func wantAttestations(s *Store, t *testing.T, want wantFunc) {
 }
 
 func wantPairs(s *Store, t *testing.T, want wantFunc) {
-	d, err := read(t.Context(), s, txn.ByOrg(""), func(rd reader) (*facts.Deriver, error) {
-		return rd.s.Facts.DeriverOf(rd.Reader, "acme", "api")
+	d, err := txn.Read(t.Context(), s.db, txn.ByOrg(""), func(rd txn.Reader) (*facts.Deriver, error) {
+		return s.Facts.DeriverOf(rd, "acme", "api")
 	})
 	must.OK(t, err)
 
@@ -230,8 +230,8 @@ func wantPairs(s *Store, t *testing.T, want wantFunc) {
 			cursors := listingOf(s, "overlaps", 1)
 			position, err := cursors.Position(q, 3)
 			must.OK(t, err)
-			_, err = read(t.Context(), s, txn.ByOrg(""), func(rd reader) (struct{}, error) {
-				l := overlaps.Lister(rd.Reader, d)
+			_, err = txn.Read(t.Context(), s.db, txn.ByOrg(""), func(rd txn.Reader) (struct{}, error) {
+				l := overlaps.Lister(rd, d)
 				pairs, end, err := l.Pairs(overlaps.RadarFilter{Query: q, Level: radar.High}, position)
 				for _, p := range pairs {
 					ids = append(ids, fmt.Sprint(p.Later))
@@ -251,7 +251,7 @@ func TestFaultLargeRowsEndAPage(t *testing.T) {
 	forgetEvents(t, s)
 
 	const large, rows = 300 << 10, 20
-	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.db.Change(t.Context(), "", func(t *txn.Tx) error {
 		for i := range rows {
 			size := large
 			if i == 10 {
@@ -313,7 +313,7 @@ func TestFaultCommitRecordIsBounded(t *testing.T) {
 	sha := fmt.Sprintf("%040x", 1)
 	_, _, err := s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Message: "one"})
 	must.OK(t, err)
-	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.db.Change(t.Context(), "", func(t *txn.Tx) error {
 		for i := range 150 {
 			_, err := t.Exec(`
 INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (1, ?, ?, 'state', 1, ?, ?)`,

@@ -4,10 +4,12 @@ import (
 	"context"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/ledgerd/ledgerd/store/postgres"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // IsPostgres reports whether a database is the URL of one on a PostgreSQL server, and not a file.
@@ -61,4 +63,11 @@ func OpenSource(ctx context.Context, database string) (Source, error) {
 		return postgres.OpenReadOnly(ctx, database)
 	}
 	return sqlite.OpenReadOnly(ctx, database)
+}
+
+// NewReader returns a store on an engine that only reads. Close closes the engine.
+func NewReader(db sqldb.Engine, o Options) *Store {
+	s := newStore(o, "")
+	s.db.Engine, s.db.Clock = db, txn.NewClock(o.now(time.Now), o.monotonic(), s.db.Log)
+	return s
 }

@@ -113,7 +113,7 @@ func filled(t *testing.T) *Store {
 	}
 
 	forgetEvents(t, s)
-	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.db.Change(t.Context(), "", func(t *txn.Tx) error {
 		for i, id := range []string{webhook, "whk_2"} {
 			_, err := t.Exec(`
 INSERT INTO webhooks (id, webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret)
@@ -290,7 +290,7 @@ func TestOverlapsOfACommitAreLookedUp(t *testing.T) {
 	s := openWithRepo(t)
 	const tips, each = 12_000, 20
 	const most = 3 * (tips/txn.MaxExamined + 1) // pages, for three levels
-	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.db.Change(t.Context(), "", func(t *txn.Tx) error {
 		return t.Run(fmt.Sprintf(`
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
 INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version)
@@ -325,10 +325,10 @@ func pairsOf(t *testing.T, s *Store, f overlaps.RadarFilter) (list []overlaps.Op
 	cursors := listingOf(s, "overlaps", 1)
 	position, err := cursors.Position(f.Query, 3)
 	must.OK(t, err)
-	_, err = read(t.Context(), s, txn.ByOrg("acme"), func(rd reader) (struct{}, error) {
-		d, err := rd.s.Facts.DeriverOf(rd.Reader, "acme", "api")
+	_, err = txn.Read(t.Context(), s.db, txn.ByOrg("acme"), func(rd txn.Reader) (struct{}, error) {
+		d, err := s.Facts.DeriverOf(rd, "acme", "api")
 		must.OK(t, err)
-		pairs, end, err := overlaps.Lister(rd.Reader, d).Pairs(f, position)
+		pairs, end, err := overlaps.Lister(rd, d).Pairs(f, position)
 		if list = pairs; end != nil {
 			next = cursors.Cursor(end...)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
 	"github.com/ledgerd/ledgerd/store/access"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A rule has at most 1,000 tokens that are valid, and an org at most 1,000 rules.
@@ -65,7 +66,7 @@ func TestUsedTokensArePruned(t *testing.T) {
 	s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now }})
 	_, err := s.CreateOrg(t.Context(), "acme")
 	must.OK(t, err)
-	must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
+	must.OK(t, s.db.Change(t.Context(), "acme", func(t *txn.Tx) error {
 		_, err := t.Exec("INSERT INTO used_tokens (org_id, digest, until) SELECT id, x'01', ? FROM orgs",
 			t.Now.Add(time.Minute))
 		return err

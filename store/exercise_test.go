@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/recheck"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
@@ -386,7 +387,7 @@ func (e *exerciser) recheckRadar() {
 	e.t.Helper()
 	must.OK(e.t, e.Run(e.t.Context(), "UPDATE overlaps SET path = path || 'x'"))
 	found := 0
-	must.OK(e.t, e.RecheckRadar(e.t.Context(), 1, func(r store.RadarRecheck) { found += len(r.Differences) }))
+	must.OK(e.t, e.RecheckRadar(e.t.Context(), 1, func(r recheck.RadarResult) { found += len(r.Differences) }))
 	if found == 0 {
 		e.t.Error("no overlap has another path than the change records")
 	}

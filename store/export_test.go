@@ -45,7 +45,9 @@ func (s *Store) AddPlans(ctx context.Context, plans map[string][]string) error {
 
 // LogRoots returns the roots of all logs.
 func (s *Store) LogRoots(ctx context.Context) ([]events.LogRoot, error) {
-	return read(ctx, s, txn.ForWrite(""), func(rd reader) ([]events.LogRoot, error) { return events.LogRoots(rd.Conn) })
+	return txn.Read(ctx, s.db, txn.ForWrite(""), func(rd txn.Reader) ([]events.LogRoot, error) {
+		return events.LogRoots(rd.Conn)
+	})
 }
 
 // Statements returns the statements of plans, sorted.
@@ -56,7 +58,7 @@ func (s *Store) LoseVerdicts(ctx context.Context) error { return s.Run(ctx, "DEL
 
 // Run runs a script in the writer. Nothing is cached afterwards.
 func (s *Store) Run(ctx context.Context, script string) error {
-	return s.write(ctx, "", func(t *tx) error {
+	return s.db.Change(ctx, "", func(t *txn.Tx) error {
 		s.Signers.Evict()
 		s.Facts.Evict()
 		return t.Run(script)
@@ -71,7 +73,7 @@ func (s *Store) EvaluateNext(ctx context.Context) (more bool, verdicts int, err 
 	if more, err = s.States.EvaluateNext(ctx, backlog.Job{Repo: 1, Task: backlog.Settle, Org: 1}); err != nil {
 		return false, 0, err
 	}
-	_, err = read(ctx, s, txn.ForWrite(""), func(rd reader) (struct{}, error) {
+	_, err = txn.Read(ctx, s.db, txn.ForWrite(""), func(rd txn.Reader) (struct{}, error) {
 		return struct{}{}, rd.Row("SELECT count(*) FROM verdicts").Scan(&verdicts)
 	})
 	return more, verdicts, err
@@ -80,19 +82,19 @@ func (s *Store) EvaluateNext(ctx context.Context) (more bool, verdicts int, err 
 // SettleBatch settles the next commits after a policy change as Work does, but without evaluating expressions
 // before. stuck reports that it did nothing.
 func (s *Store) SettleBatch(ctx context.Context, org, repo string) (stuck bool, err error) {
-	return write(ctx, s, "", func(t *tx) (stuck bool, err error) {
+	return txn.Write(ctx, s.db, sqldb.Write{Org: ""}, func(t *txn.Tx) (stuck bool, err error) {
 		r, err := t.FindRepo(org, repo)
 		if err != nil {
 			return false, err
 		}
-		_, stuck, err = t.s.States.SettleSome(t.kernel, &backlog.Job{Repo: r.ID, Task: backlog.Settle, Org: r.OrgID})
+		_, stuck, err = s.States.SettleSome(t, &backlog.Job{Repo: r.ID, Task: backlog.Settle, Org: r.OrgID})
 		return stuck, err
 	})
 }
 
 // InsertTips inserts n tips of one branch, which are deployed (2) or in flight (1).
 func (s *Store) InsertTips(ctx context.Context, org, repo, branch string, flight, n int) error {
-	return s.write(ctx, org, func(t *tx) error {
+	return s.db.Change(ctx, org, func(t *txn.Tx) error {
 		r, err := t.FindRepo(org, repo)
 		if err != nil {
 			return err
@@ -113,7 +115,7 @@ WHERE id >= %[1]d`, first, n, r.ID, branch, flight, t.Now))
 
 // InsertRepos inserts n repos r1 to rn.
 func (s *Store) InsertRepos(ctx context.Context, org string, n int) error {
-	return s.write(ctx, org, func(t *tx) error {
+	return s.db.Change(ctx, org, func(t *txn.Tx) error {
 		id, err := t.OrgID(org)
 		if err != nil {
 			return err
@@ -131,7 +133,7 @@ WHERE org_id = %[2]d AND name LIKE 'r%%'`, n, id))
 // RemapInherited finds what commits inherit from a commit again, as after its statements
 // were mapped by other rules.
 func (s *Store) RemapInherited(ctx context.Context, org, repo, sha string) error {
-	return s.write(ctx, org, func(t *tx) error {
+	return s.db.Change(ctx, org, func(t *txn.Tx) error {
 		r, err := t.FindRepo(org, repo)
 		if err != nil {
 			return err
@@ -141,14 +143,14 @@ func (s *Store) RemapInherited(ctx context.Context, org, repo, sha string) error
 			return err
 		}
 
-		keys, err := all(t.reader, func(row txn.Scanner) (key facts.LatestKey, err error) {
+		keys, err := txn.All(t.Reader, func(row txn.Scanner) (key facts.LatestKey, err error) {
 			return key, row.Scan(&key.Commit, &key.Predicate, &key.Slot, &key.Signer)
 		}, "SELECT commit_id, predicate_id, slot, signer_id FROM latest WHERE commit_id = ?", c.ID)
 		if err != nil {
 			return err
 		}
 		for _, key := range keys {
-			if err := t.s.Facts.RemapInherited(t.kernel, ledger.Cause{Type: ledger.CauseUpgrade}, key, key); err != nil {
+			if err := s.Facts.RemapInherited(t, ledger.Cause{Type: ledger.CauseUpgrade}, key, key); err != nil {
 				return err
 			}
 		}

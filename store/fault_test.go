@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 func openEmpty(t *testing.T) *Store {
@@ -31,7 +32,7 @@ func openWithRepo(t *testing.T) *Store {
 
 func TestPanicRollsBackOnlyItsWrite(t *testing.T) {
 	s := openEmpty(t)
-	err := s.write(t.Context(), "", func(t *tx) error {
+	err := s.db.Change(t.Context(), "", func(t *txn.Tx) error {
 		if _, err := t.Exec("INSERT INTO orgs (name, created_at) VALUES ('lost', 1)"); err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func TestTidyLogsErrors(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), options)
 	must.OK(t, err)
 	must.OK(t, s.Close())
-	s.tidy(t.Context(), 0)
+	s.TidyOnce(t.Context(), 0)
 	for _, want := range []string{
 		"pruning the delivery log failed", "pruning tips failed", "pruning sessions failed",
 		"pruning sign-ins failed", "pruning overlaps failed",

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
+	"github.com/ledgerd/ledgerd/store/upkeep"
 )
 
 // A Glance is what a look at a database shows of its surroundings, without a server.
@@ -44,19 +45,19 @@ type Glance struct {
 // use and not revoked, the repos where everybody links artifacts, the orgs where names count twice, what
 // waits, and the tokens with clients that are older than the version.
 func (s *Store) Glance(ctx context.Context, version string, limit int) (Glance, error) {
-	return read(ctx, s, txn.ForWrite(""), func(rd reader) (g Glance, err error) {
-		k, err := rd.clock()
+	return txn.Read(ctx, s.db, txn.ForWrite(""), func(rd txn.Reader) (g Glance, err error) {
+		k, err := upkeep.ReadClock(rd)
 		if err != nil {
 			return g, err
 		}
-		g.Last = k.TimeOf(k.newest)
-		g.WebhookURLs, err = all(rd, txn.ScanText,
+		g.Last = k.TimeOf(k.Newest)
+		g.WebhookURLs, err = txn.All(rd, txn.ScanText,
 			"SELECT url FROM webhooks WHERE active = 1 AND deleted_at = 0 ORDER BY id LIMIT ?", limit)
 		if err != nil {
 			return g, err
 		}
 
-		roots, err := all(rd, signers.ScanIdentity, signers.SelectIdentity+`
+		roots, err := txn.All(rd, signers.ScanIdentity, signers.SelectIdentity+`
 WHERE i.revoked_at = 0 AND o.deleted_at = 0 AND i.identity_id IN (SELECT identity_id FROM cas WHERE retired_at = 0)
 ORDER BY i.id LIMIT ?`, limit)
 		for _, root := range roots {
@@ -65,7 +66,7 @@ ORDER BY i.id LIMIT ?`, limit)
 		if err != nil {
 			return g, err
 		}
-		err = rd.activeContracts(func(repo string, c *policy.Contract) {
+		err = activeContracts(rd, func(repo string, c *policy.Contract) {
 			if c.AnyLinker() && len(g.AnyLinkers) < limit {
 				g.AnyLinkers = append(g.AnyLinkers, repo)
 			}
@@ -76,30 +77,30 @@ ORDER BY i.id LIMIT ?`, limit)
 		if err != nil {
 			return g, err
 		}
-		if g.SameNames, err = rd.orgsWithSameNames(limit); err != nil {
+		if g.SameNames, err = orgsWithSameNames(rd, limit); err != nil {
 			return g, err
 		}
-		if g.Backlog, err = backlog.List(rd.Reader); err != nil {
+		if g.Backlog, err = backlog.List(rd); err != nil {
 			return g, err
 		}
-		g.OldClients, err = access.OldClients(rd.Reader, version, limit)
+		g.OldClients, err = access.OldClients(rd, version, limit)
 		return g, err
 	})
 }
 
 // orgsWithSameNames returns the orgs where signers with one name count as several people only since
 // an upgrade.
-func (rd reader) orgsWithSameNames(limit int) (orgs []string, err error) {
+func orgsWithSameNames(rd txn.Reader, limit int) (orgs []string, err error) {
 	type org struct {
 		id   int64
 		name string
 	}
-	list, err := all(rd, func(row txn.Scanner) (o org, err error) { return o, row.Scan(&o.id, &o.name) }, `
+	list, err := txn.All(rd, func(row txn.Scanner) (o org, err error) { return o, row.Scan(&o.id, &o.name) }, `
 SELECT id, name FROM orgs o WHERE deleted_at = 0 AND EXISTS (
   SELECT 1 FROM signers s WHERE s.org_id = o.id AND s.distinct_by > 1)
 ORDER BY name`)
 	for _, o := range list {
-		names, err := lists.SameNames(rd.Reader, o.id)
+		names, err := lists.SameNames(rd, o.id)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +112,7 @@ ORDER BY name`)
 }
 
 // activeContracts calls fn with each repo, as ORG/REPO, and its active contract.
-func (rd reader) activeContracts(fn func(repo string, c *policy.Contract)) error {
+func activeContracts(rd txn.Reader, fn func(repo string, c *policy.Contract)) error {
 	known := make(map[string]*policy.Contract) // by digest
 	return rd.Each(func(row txn.Scanner) error {
 		var repo, digest string

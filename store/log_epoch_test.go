@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // beginEpoch begins a new epoch of acme's log.
@@ -114,19 +115,19 @@ func TestNewEpochAmongOtherWrites(t *testing.T) {
 		l, err := s.Log(t.Context(), "acme", 0)
 		must.OK(t, err)
 
-		must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
+		must.OK(t, s.db.Change(t.Context(), "acme", func(t *txn.Tx) error {
 			r, err := t.FindRepo("acme", "api")
 			for range test.first {
-				_, appended := t.s.Journal.AppendPolicy(t.kernel, r, 1, policy.Default(), "admin")
+				_, appended := s.Journal.AppendPolicy(t, r, 1, policy.Default(), "admin")
 				err = errors.Join(err, appended)
 			}
-			err = errors.Join(err, t.kernel.Flush()) // as between two writes
-			if _, begin := t.s.Journal.StartEpoch(t.kernel, l, 2, epochEvent); begin != nil {
+			err = errors.Join(err, t.Flush()) // as between two writes
+			if _, begin := s.Journal.StartEpoch(t, l, 2, epochEvent); begin != nil {
 				return begin
 			}
-			err = errors.Join(err, t.kernel.Flush())
+			err = errors.Join(err, t.Flush())
 			for range test.last {
-				_, appended := t.s.Journal.AppendPolicy(t.kernel, r, 1, policy.Default(), "admin")
+				_, appended := s.Journal.AppendPolicy(t, r, 1, policy.Default(), "admin")
 				err = errors.Join(err, appended)
 			}
 			return err
@@ -144,16 +145,16 @@ func TestNewEpochThatFails(t *testing.T) {
 	l, err := s.Log(t.Context(), "acme", 0)
 	must.OK(t, err)
 	failure := errors.New("a write that fails")
-	err = s.write(t.Context(), "acme", func(t *tx) error {
+	err = s.db.Change(t.Context(), "acme", func(t *txn.Tx) error {
 		r, err := t.FindRepo("acme", "api")
 		if err != nil {
 			return err
 		}
 		for range 10 { // they fill a tile
-			_, appended := t.s.Journal.AppendPolicy(t.kernel, r, 1, policy.Default(), "admin")
+			_, appended := s.Journal.AppendPolicy(t, r, 1, policy.Default(), "admin")
 			err = errors.Join(err, appended)
 		}
-		_, begin := t.s.Journal.StartEpoch(t.kernel, l, 2, epochEvent)
+		_, begin := s.Journal.StartEpoch(t, l, 2, epochEvent)
 		return errors.Join(err, begin, failure)
 	})
 	if !errors.Is(err, failure) {

@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // merkleRoot computes the root of a tree as RFC 6962, section 2.1, defines it.
@@ -70,20 +71,20 @@ func newLogStore(t testing.TB) (s *Store, path string) {
 // forgetEvents deletes the events of creating orgs and repos, so that a test counts its own.
 func forgetEvents(t testing.TB, s *Store) {
 	t.Helper()
-	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.db.Change(t.Context(), "", func(t *txn.Tx) error {
 		return t.Run("DELETE FROM audits; DELETE FROM outbox; DELETE FROM events; UPDATE orgs SET next_seq = 0")
 	}))
 }
 
 // appendEvents appends n events of acme/api in one write, which returns err.
 func appendEvents(ctx context.Context, s *Store, n int, failure error) error {
-	return s.write(ctx, "acme", func(t *tx) error {
+	return s.db.Change(ctx, "acme", func(t *txn.Tx) error {
 		r, err := t.FindRepo("acme", "api")
 		if err != nil {
 			return err
 		}
 		for range n {
-			if _, err := t.s.Journal.AppendPolicy(t.kernel, r, 1, policy.Default(), "admin"); err != nil {
+			if _, err := s.Journal.AppendPolicy(t, r, 1, policy.Default(), "admin"); err != nil {
 				return err
 			}
 		}

@@ -126,7 +126,7 @@ func TestDraftsArePruned(t *testing.T) {
 	_, err = s.SignInMember(t.Context(), "acme", member.Account{Issuer: "https://idp.example", Subject: "1"}, [32]byte{1},
 		[32]byte{2}, s.Now())
 	must.OK(t, err)
-	must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
+	must.OK(t, s.db.Change(t.Context(), "acme", func(t *txn.Tx) error {
 		_, err := t.Exec(`
 INSERT INTO review_drafts (digest, token_id, repo_id, until) SELECT x'01', t.id, r.id, ? FROM tokens t, repos r`,
 			t.Now.Add(90*time.Minute))

@@ -21,36 +21,37 @@ func TestGatherClaims(t *testing.T) {
 		w.recordEach(t, []*drawn{squashed(c.signer, c.commit, c.source)})
 	}
 
-	list, err := read(t.Context(), w.Store, txn.ByOrg("acme"), func(rd reader) (map[string][]ledger.State, error) {
-		ids := make(map[int64]string)
-		var commits []*facts.Commit
-		for i := range 3 {
-			found, err := facts.FindCommit(rd.Reader, txn.Repo{ID: 1}, numbered(i))
-			if err != nil {
-				return nil, err
-			}
-			c, err := facts.FindCommitRow(rd.Reader, found.ID)
-			if err != nil {
-				return nil, err
-			}
-			ids[c.ID], commits = numbered(i)[39:], append(commits, &facts.Commit{CommitRow: c})
-		}
-		found, err := rd.s.Facts.GatherClaims(rd.Reader, commits)
-		states := make(map[string][]ledger.State)
-		for id, sources := range found {
-			for _, s := range sources {
-				source, err := facts.FindCommitRow(rd.Reader, s.Commit)
+	list, err := txn.Read(t.Context(), w.Store.db, txn.ByOrg("acme"),
+		func(rd txn.Reader) (map[string][]ledger.State, error) {
+			ids := make(map[int64]string)
+			var commits []*facts.Commit
+			for i := range 3 {
+				found, err := facts.FindCommit(rd, txn.Repo{ID: 1}, numbered(i))
 				if err != nil {
 					return nil, err
 				}
-				for _, claim := range s.Claims {
-					key := ids[id] + " " + source.SHA[39:] + " " + claim.Signer.CN
-					states[key] = append(states[key], claim.ParentState)
+				c, err := facts.FindCommitRow(rd, found.ID)
+				if err != nil {
+					return nil, err
+				}
+				ids[c.ID], commits = numbered(i)[39:], append(commits, &facts.Commit{CommitRow: c})
+			}
+			found, err := w.Facts.GatherClaims(rd, commits)
+			states := make(map[string][]ledger.State)
+			for id, sources := range found {
+				for _, s := range sources {
+					source, err := facts.FindCommitRow(rd, s.Commit)
+					if err != nil {
+						return nil, err
+					}
+					for _, claim := range s.Claims {
+						key := ids[id] + " " + source.SHA[39:] + " " + claim.Signer.CN
+						states[key] = append(states[key], claim.ParentState)
+					}
 				}
 			}
-		}
-		return states, err
-	})
+			return states, err
+		})
 	must.OK(t, err)
 	// The last digits of a commit and a source, which are one more than their numbers.
 	want := map[string]ledger.State{"2 8 ci": ledger.Promotable, "2 8 ann": ledger.Promotable, "2 9 ci": ledger.Promotable,

@@ -10,6 +10,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/record"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // openWithTips opens a store whose repo acme/api has tips of the branches one, two and
@@ -105,12 +107,12 @@ func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
 func (s *Store) register(t *testing.T, sha string, n ledger.Registration,
 	ahead *overlaps.ProspectScan) (branches []string) {
 	t.Helper()
-	done, err := write(t.Context(), s, "", func(t *tx) (record.Registered, error) {
+	done, err := txn.Write(t.Context(), s.db, sqldb.Write{Org: ""}, func(t *txn.Tx) (record.Registered, error) {
 		sub, err := overlaps.Submit(sha, n)
 		if err != nil {
 			return record.Registered{}, err
 		}
-		return t.s.Recorder.RegisterSubmission(t.kernel, "acme", "api", sha, sub, ahead)
+		return s.Recorder.RegisterSubmission(t, "acme", "api", sha, sub, ahead)
 	})
 	must.OK(t, err)
 	for _, f := range done.Radar.Overlaps {

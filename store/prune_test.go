@@ -17,7 +17,7 @@ import (
 // countRows returns the result of a query that counts.
 func countRows(t *testing.T, s *Store, query string, args ...any) int {
 	t.Helper()
-	n, err := readLoose(t.Context(), s, txn.ForWrite(""), func(rd reader) (n int, err error) {
+	n, err := txn.ReadLoose(t.Context(), s.db, txn.ForWrite(""), func(rd txn.Reader) (n int, err error) {
 		return n, rd.Row(query, args...).Scan(&n)
 	})
 	must.OK(t, err)

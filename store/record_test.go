@@ -103,14 +103,14 @@ func newTwinFile(t testing.TB) string {
 		_, _, err := s.Register(t.Context(), "acme", "api", numbered(i), changesF(branch))
 		must.OK(t, err)
 	}
-	must.OK(t, s.write(t.Context(), "", proveTwin))
+	must.OK(t, s.db.Change(t.Context(), "", proveTwin))
 	must.OK(t, s.Close()) // moves everything into the file
 	return path
 }
 
 // proveTwin makes one commit the first parent of two and two that of three, as if their
 // objects were known.
-func proveTwin(t *tx) error {
+func proveTwin(t *txn.Tx) error {
 	for i := range 3 {
 		_, err := t.Exec("UPDATE commits SET tree = ? WHERE sha = ?", numbered(100+i), numbered(i))
 		if err == nil && i > 0 {
@@ -319,7 +319,7 @@ func TestSetKeepsTheLatestOfEachName(t *testing.T) {
 
 	for _, w := range []twin{single, sets} {
 		var status ledger.Status
-		must.OK(t, w.write(t.Context(), "", func(t *tx) error {
+		must.OK(t, w.db.Change(t.Context(), "", func(t *txn.Tx) error {
 			return t.Row(`
 SELECT a.status FROM latest l JOIN attestations a ON a.id = l.attestation_id JOIN signers s ON s.id = l.signer_id
 WHERE s.cn = 'ci'`).Scan(&status)
@@ -360,7 +360,7 @@ func TestANameThatWasTakenIsStoredAgain(t *testing.T) {
 
 	record(1)
 	var n int
-	must.OK(t, s.write(ctx, "", func(t *tx) error {
+	must.OK(t, s.db.Change(ctx, "", func(t *txn.Tx) error {
 		return t.Row("SELECT count(*) FROM signer_names WHERE name = 'x@acme.example'").Scan(&n)
 	}))
 	if n != 1 {

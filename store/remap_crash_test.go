@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A process is a store of its own on the file of an upgrade, as another process has.
@@ -157,13 +158,16 @@ func (p *process) attestBy(key ed25519.PrivateKey, commit int, config, result st
 // mapNext maps the next n statements, and reports whether there are more.
 func (p *process) mapNext(n int) (more bool) {
 	p.t.Helper()
-	must.OK(p.t, p.planMapping(p.t.Context()))
+	must.OK(p.t, p.Facts.PlanMapping(p.t.Context()))
 	j, err := p.jobs.Next(p.t.Context(), 1, backlog.Map)
 	must.OK(p.t, err)
 	if j == nil {
 		return false
 	}
-	must.OK(p.t, p.advance(p.t.Context(), j, func(t *tx, j *backlog.Job) (bool, error) { return t.mapSome(j, n) }))
+	must.OK(p.t, p.jobs.Advance(p.t.Context(), j, func(t *txn.Tx, j *backlog.Job) (bool,
+		error) {
+		return p.Facts.MapSome(t, j, n)
+	}))
 	return true
 }
 

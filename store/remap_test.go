@@ -111,16 +111,16 @@ func TestMappingFindsTheLatestBefore(t *testing.T) {
 	ctx := t.Context()
 	must.OK(t, w.Settle(ctx))
 	w.recordEach(t, []*drawn{stated("ci", 0, "test:go", ledger.Pass), stated("ci", 0, "test:go", ledger.Skip)})
-	must.OK(t, w.write(ctx, "", func(t *tx) error {
+	must.OK(t, w.db.Change(ctx, "", func(t *txn.Tx) error {
 		return t.Run(`
 UPDATE envelopes SET body = randomblob(32), payload = NULL, payload_at = -1 WHERE attestation_id = 1;
 UPDATE attestations SET mapping_version = 1; UPDATE repos SET mapping_version = 1`)
 	}))
-	w.SetMapped(false)
+	must.OK(t, w.ResumeMapping(ctx))
 	must.OK(t, w.Settle(ctx)) // the second is no statement, and is mapped to its type
 
 	var list []string
-	must.OK(t, w.write(ctx, "", func(t *tx) error {
+	must.OK(t, w.db.Change(ctx, "", func(t *txn.Tx) error {
 		return t.Each(func(row txn.Scanner) error {
 			var predicate string
 			var id int64

@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // After a change of policy, a re-scan of one tip does not move the commits that overlap
@@ -34,12 +35,12 @@ func TestRescanSkipsCommitsNotYetReevaluated(t *testing.T) {
 
 	setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"}],"radar":{"block":"LOW"}}`)
 	var tip int64
-	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.db.Change(t.Context(), "", func(t *txn.Tx) error {
 		if err := t.Row("SELECT commit_id FROM tips WHERE branch = 'one'").Scan(&tip); err != nil {
 			return err
 		}
 		_, err := t.Exec("UPDATE tips SET policy_version = 0 WHERE commit_id = ?", tip)
-		return cmp.Or(err, t.s.jobs.Later(t.kernel, 1, backlog.Settle, tip, ledger.Cause{Type: ledger.CauseRadar}))
+		return cmp.Or(err, s.jobs.Later(t, 1, backlog.Settle, tip, ledger.Cause{Type: ledger.CauseRadar}))
 	}))
 	must.OK(t, s.SettleNext(t.Context(), &backlog.Job{Repo: 1, Task: backlog.Settle, Ref: tip, Org: 1}))
 	if c := state(); c.State != ledger.Promotable {

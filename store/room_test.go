@@ -104,7 +104,7 @@ func (w twin) wantAll(t *testing.T, results []string, code string) {
 // wantEvidence checks how much evidence the state of commit 0 follows from.
 func (w twin) wantEvidence(t *testing.T, want int) {
 	t.Helper()
-	got, err := read(t.Context(), w.Store, txn.ForWrite("acme"), func(rd reader) (n int, err error) {
+	got, err := txn.Read(t.Context(), w.Store.db, txn.ForWrite("acme"), func(rd txn.Reader) (n int, err error) {
 		return n, rd.Row("SELECT count(*) FROM latest WHERE commit_id = (SELECT id FROM commits WHERE sha = ?)",
 			numbered(0)).Scan(&n)
 	})

@@ -43,10 +43,10 @@ func TestTidyEncryptsSecrets(t *testing.T) {
 			_, err := step.store.CreateWebhook(t.Context(), "acme", "api", hook, ledger.NewWebhookSecret())
 			must.OK(t, err)
 		}
-		s.tidy(t.Context(), 0)
+		s.TidyOnce(t.Context(), 0)
 
-		secrets, err := read(t.Context(), s, txn.ForWrite(""), func(rd reader) ([]string, error) {
-			return all(rd, txn.ScanText, "SELECT secret FROM webhooks")
+		secrets, err := txn.Read(t.Context(), s.db, txn.ForWrite(""), func(rd txn.Reader) ([]string, error) {
+			return txn.All(rd, txn.ScanText, "SELECT secret FROM webhooks")
 		})
 		must.OK(t, err)
 		for _, secret := range secrets {

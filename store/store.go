@@ -21,12 +21,14 @@ import (
 	"github.com/ledgerd/ledgerd/store/orgs"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/policies"
+	"github.com/ledgerd/ledgerd/store/recheck"
 	"github.com/ledgerd/ledgerd/store/record"
 	"github.com/ledgerd/ledgerd/store/search"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
+	"github.com/ledgerd/ledgerd/store/upkeep"
 	"github.com/ledgerd/ledgerd/store/webhooks"
 )
 
@@ -45,6 +47,8 @@ type Store struct {
 	*boards.Boards
 	*search.Finder
 	*record.Recorder
+	*recheck.Rechecker
+	*upkeep.Upkeep
 
 	db        *txn.DB
 	jobs      *backlog.Jobs
@@ -173,3 +177,9 @@ func Unread(done string, err error) error { return txn.Unread(done, err) }
 
 // DigestKey returns the key by which the artifact with a digest is stored. See facts.DigestKey.
 func DigestKey(digest string) []byte { return facts.DigestKey(digest) }
+
+// LastStamp returns the latest time in the ids of a database. See upkeep.LastStamp.
+func LastStamp(c *sqldb.Conn) (ledger.Time, error) { return upkeep.LastStamp(c) }
+
+// Tasks returns the names of all tasks of the backlog.
+func Tasks() []string { return backlog.Tasks() }

@@ -62,7 +62,7 @@ func TestRadarSeesChangesOfOtherProcesses(t *testing.T) {
 // path returns the path of the database.
 func (s *Store) path(t *testing.T) string {
 	t.Helper()
-	path, err := read(t.Context(), s, txn.ByOrg(""), func(rd reader) (path string, err error) {
+	path, err := txn.Read(t.Context(), s.db, txn.ByOrg(""), func(rd txn.Reader) (path string, err error) {
 		return path, rd.Row("SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&path)
 	})
 	must.OK(t, err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/recheck"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -38,7 +38,7 @@ func (c *checker) radar(ctx context.Context, o *org, r repo) error {
 		return fmt.Errorf("read tips: %w", err)
 	}
 
-	return c.store.RecheckRadar(ctx, r.id, func(result store.RadarRecheck) {
+	return c.store.RecheckRadar(ctx, r.id, func(result recheck.RadarResult) {
 		for _, d := range result.Differences {
 			c.problemf("radar", o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
 		}

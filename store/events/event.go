@@ -269,6 +269,14 @@ func page(rd txn.Reader,
 	return p, l, nil
 }
 
+// PruneBody deletes the body of an event, and the salt that hides it. Its leaf stays in the log.
+func PruneBody(t *txn.Tx, row int64) error {
+	if _, err := t.Exec("UPDATE events SET body = ?, salt = NULL WHERE id = ?", []byte{}, row); err != nil {
+		return fmt.Errorf("prune an event: %w", err)
+	}
+	return nil
+}
+
 // Event returns the body of an event, byte for byte as it was recorded. It returns CodePruned if
 // it was pruned.
 func (j *Journal) Event(ctx context.Context, org, eventID string) ([]byte, error) {

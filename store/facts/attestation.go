@@ -2,6 +2,7 @@ package facts
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
 	"errors"
@@ -174,6 +175,24 @@ func Packed(rd txn.Reader, row int64) (body, payload []byte, at sql.NullInt64, e
 			"the envelope was pruned: the record of the attestation and its digests are kept")
 	}
 	return body, payload, at, nil
+}
+
+// PruneEnvelope deletes the envelope of an attestation, and keeps its digest. It is a no-op if it was pruned before.
+func PruneEnvelope(t *txn.Tx, row int64) error {
+	whole, err := Envelope(t.Reader, row)
+	if IsPruned(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	digest := sha256.Sum256(whole)
+	_, err = t.Exec("UPDATE envelopes SET body = ?, payload = NULL, payload_at = ? WHERE attestation_id = ?",
+		digest[:], envelope.PrunedAt, row)
+	if err != nil {
+		return fmt.Errorf("prune an envelope: %w", err)
+	}
+	return nil
 }
 
 // IsPruned reports whether an error says that something was pruned.

@@ -112,8 +112,8 @@ FROM attestations a WHERE id IN `, 1, rows)
 // evidence, and what is cached of it is not used.
 func (fa *Facts) IsMapped() bool { return fa.mapped.Load() }
 
-// SetMapped notes whether all statements are mapped by the present rules.
-func (fa *Facts) SetMapped(isMapped bool) {
+// setMapped notes whether all statements are mapped by the present rules.
+func (fa *Facts) setMapped(isMapped bool) {
 	if isMapped && !fa.mapped.Load() {
 		fa.evidence.Clear() // it may be that of earlier rules
 	}

@@ -293,7 +293,7 @@ func (re *Recorder) addAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Recor
 		return err
 	}
 	j := states.Judge(s, environment, e, wasDeployed)
-	if err := re.states.Settle(t, s, r.cause()); err != nil {
+	if err := re.states.SettleCommit(t, s, r.cause()); err != nil {
 		return err
 	}
 	rec.Violation = j.Note

@@ -28,12 +28,12 @@ func (st *States) SettleDue(t *txn.Tx, s *facts.Commit, why ledger.Cause) (err e
 			return err
 		}
 	}
-	return st.Settle(t, s, why)
+	return st.SettleCommit(t, s, why)
 }
 
-// Settle derives a commit's state from its facts. It records the state, the transitions
+// SettleCommit derives a commit's state from its facts. It records the state, the transitions
 // and their events.
-func (st *States) Settle(t *txn.Tx, s *facts.Commit, cause ledger.Cause) error {
+func (st *States) SettleCommit(t *txn.Tx, s *facts.Commit, cause ledger.Cause) error {
 	if s.Deriver.Repo.Deleted {
 		return st.suspend(s)
 	}
@@ -164,7 +164,7 @@ func (st *States) settleAgain(t *txn.Tx, s *facts.Commit, e facts.WorkEntry) err
 	case st.inBackground && s.PolicyVersion != s.Deriver.Repo.PolicyVersion:
 		return nil // a job has not reached it yet
 	}
-	return st.Settle(t, s, e.Cause)
+	return st.SettleCommit(t, s, e.Cause)
 }
 
 // subjects reads commits of a repo and their facts, including the changes of this write.

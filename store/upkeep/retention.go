@@ -1,14 +1,13 @@
-package store
+package upkeep
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
-	"github.com/ledgerd/ledgerd/store/internal/envelope"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -28,11 +27,11 @@ type pruning struct {
 
 // pruneNext prunes the next envelopes or events of a repo. At the end, it waits until the first that is left is
 // too old, for a minute at least.
-func (t *tx) pruneNext(j *backlog.Job) (done bool, err error) {
+func pruneNext(t *txn.Tx, j *backlog.Job) (done bool, err error) {
 	p := pruning{Job: j}
-	keep, prune := "keep_events", t.pruneBodies
+	keep, prune := "keep_events", pruneBodies
 	if j.Ref == backlog.Envelopes {
-		keep, prune = "keep_envelopes", t.pruneEnvelopes
+		keep, prune = "keep_envelopes", pruneEnvelopes
 	}
 	err = t.Row("SELECT "+keep+", purged_at > 0 FROM repos WHERE id = ?", j.Repo).Scan(&p.keep, &p.isPurged)
 	if err != nil {
@@ -42,7 +41,7 @@ func (t *tx) pruneNext(j *backlog.Job) (done bool, err error) {
 		return true, nil
 	}
 
-	first, done, err := prune(p)
+	first, done, err := prune(t, p)
 	if err != nil || !done {
 		return false, err
 	}
@@ -58,7 +57,7 @@ func (p pruning) isOver(at, now ledger.Time) bool { return p.isPurged || at < no
 
 // pruneEnvelopes prunes the next envelopes of a repo: only the digest of each is kept. It returns when the first that
 // is left was recorded; 0: none is.
-func (t *tx) pruneEnvelopes(p pruning) (first ledger.Time, done bool, err error) {
+func pruneEnvelopes(t *txn.Tx, p pruning) (first ledger.Time, done bool, err error) {
 	after := ledger.Time(-1)
 	if p.Position > 0 {
 		if err := t.Row("SELECT recorded_at FROM attestations WHERE id = ?", p.Position).Scan(&after); err != nil {
@@ -69,7 +68,7 @@ func (t *tx) pruneEnvelopes(p pruning) (first ledger.Time, done bool, err error)
 		id, size int64
 		at       ledger.Time
 	}
-	rows, err := all(t.reader, func(row txn.Scanner) (r prunable, err error) {
+	rows, err := txn.All(t.Reader, func(row txn.Scanner) (r prunable, err error) {
 		return r, row.Scan(&r.id, &r.at, &r.size)
 	}, `
 SELECT a.id, a.recorded_at, length(e.body) + coalesce(length(e.payload), 0)
@@ -85,7 +84,7 @@ WHERE a.repo_id = ? AND (a.recorded_at, a.id) > (?, ?) ORDER BY a.recorded_at, a
 		if !p.isOver(r.at, t.Now) {
 			return r.at, true, nil
 		}
-		if err := t.pruneEnvelope(r.id); err != nil {
+		if err := facts.PruneEnvelope(t, r.id); err != nil {
 			return 0, false, err
 		}
 		p.Position = r.id
@@ -94,23 +93,6 @@ WHERE a.repo_id = ? AND (a.recorded_at, a.id) > (?, ?) ORDER BY a.recorded_at, a
 		}
 	}
 	return 0, len(rows) < prunedRows, nil
-}
-
-func (t *tx) pruneEnvelope(row int64) error {
-	whole, err := facts.Envelope(t.Reader, row)
-	if facts.IsPruned(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	digest := sha256.Sum256(whole)
-	_, err = t.Exec("UPDATE envelopes SET body = ?, payload = NULL, payload_at = ? WHERE attestation_id = ?",
-		digest[:], envelope.PrunedAt, row)
-	if err != nil {
-		return fmt.Errorf("prune an envelope: %w", err)
-	}
-	return nil
 }
 
 // Queries for the next events of a repo that pruning examines.
@@ -142,25 +124,25 @@ func scanPrunable(row txn.Scanner) (e prunableEvent, err error) {
 
 // pruneBodies prunes the bodies of the next events of a repo. It ends before the first that is kept: because it
 // is new, has no leaf in the log yet, or may be delivered. It returns the time of that event; 0: none is kept.
-func (t *tx) pruneBodies(p pruning) (first ledger.Time, done bool, err error) {
+func pruneBodies(t *txn.Tx, p pruning) (first ledger.Time, done bool, err error) {
 	query := nextEvents
 	if p.Ref == backlog.RadarEvents {
 		query = nextRadarEvents
 	}
-	events, err := all(t.reader, scanPrunable, query, p.Org, p.Repo, p.Position, prunedRows)
+	list, err := txn.All(t.Reader, scanPrunable, query, p.Org, p.Repo, p.Position, prunedRows)
 	if err != nil {
 		return 0, false, fmt.Errorf("read events: %w", err)
 	}
-	for _, e := range events {
+	for _, e := range list {
 		if !p.isOver(e.at, t.Now) || e.repo == p.Repo && (!e.hasLeaf || e.isDelivered) {
 			return e.at, true, nil
 		}
 		if e.repo == p.Repo && e.kind.IsPrunable() {
-			if _, err := t.Exec("UPDATE events SET body = ?, salt = NULL WHERE id = ?", []byte{}, e.id); err != nil {
-				return 0, false, fmt.Errorf("prune an event: %w", err)
+			if err := events.PruneBody(t, e.id); err != nil {
+				return 0, false, err
 			}
 		}
 		p.Position = e.seq + 1
 	}
-	return 0, len(events) < prunedRows, nil
+	return 0, len(list) < prunedRows, nil
 }

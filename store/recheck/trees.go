@@ -1,4 +1,4 @@
-package store
+package recheck
 
 import (
 	"fmt"
@@ -32,9 +32,9 @@ func (g *treeGroup) add(commit, tree int64) {
 	}
 }
 
-// recheckTrees compares proven commits with their objects. It finds again which commits have the same
+// checkTrees compares proven commits with their objects. It finds again which commits have the same
 // tree, and what their evidence is, for the trees of which the first commit is among those given.
-func (rd reader) recheckTrees(commits []*facts.CommitRow, r *Recheck) error {
+func checkTrees(rd txn.Reader, commits []*facts.CommitRow, r *Result) error {
 	groups, names := make(map[string]*treeGroup), make(map[int64]string)
 	var keys, proven []any
 	for _, c := range commits {
@@ -54,7 +54,7 @@ func (rd reader) recheckTrees(commits []*facts.CommitRow, r *Recheck) error {
 	if proven == nil {
 		return nil
 	}
-	if err := rd.recheckObjects(commits, proven, r); err != nil {
+	if err := checkObjects(rd, commits, proven, r); err != nil {
 		return err
 	}
 
@@ -77,16 +77,16 @@ func (rd reader) recheckTrees(commits []*facts.CommitRow, r *Recheck) error {
 			r.differ(sha, "%d commits have its tree, and they are joined as %d", g.commits, g.joined)
 		case g.id != 0:
 			trees[g.id] = sha
-			if err := rd.recheckTree(g, sha, r); err != nil {
+			if err := checkTree(rd, g, sha, r); err != nil {
 				return err
 			}
 		}
 	}
-	return rd.recheckTreeLatest(trees, r)
+	return checkTreeLatest(rd, trees, r)
 }
 
-// recheckTree compares the row of a tree with its commits.
-func (rd reader) recheckTree(g *treeGroup, sha string, r *Recheck) error {
+// checkTree compares the row of a tree with its commits.
+func checkTree(rd txn.Reader, g *treeGroup, sha string, r *Result) error {
 	var counted, joined int64
 	err := rd.Row(`
 SELECT coalesce((SELECT commits FROM trees WHERE id = ?), 0),
@@ -101,9 +101,9 @@ SELECT coalesce((SELECT commits FROM trees WHERE id = ?), 0),
 	return nil
 }
 
-// recheckTreeLatest finds the latest evidence of trees again. Evidence without an outcome may be there
+// checkTreeLatest finds the latest evidence of trees again. Evidence without an outcome may be there
 // that was the latest of its commit before an outcome was.
-func (rd reader) recheckTreeLatest(trees map[int64]string, r *Recheck) error {
+func checkTreeLatest(rd txn.Reader, trees map[int64]string, r *Result) error {
 	stored, derived := make(map[facts.TreeKey]facts.TreeRow), make(map[facts.TreeKey]facts.TreeRow)
 	read := func(rows map[facts.TreeKey]facts.TreeRow, query string) error {
 		return rd.EachIn(func(row txn.Scanner) error {
@@ -155,8 +155,8 @@ SELECT EXISTS (SELECT 1 FROM attestations a JOIN commits c ON c.id = a.commit_id
 	return nil
 }
 
-// recheckUnproven checks that commits whose objects are not known have none.
-func (rd reader) recheckUnproven(commits []*facts.CommitRow, r *Recheck) error {
+// checkUnproven checks that commits whose objects are not known have none.
+func checkUnproven(rd txn.Reader, commits []*facts.CommitRow, r *Result) error {
 	shas := make(map[int64]string)
 	var unproven []any
 	for _, c := range commits {
@@ -179,8 +179,8 @@ func (rd reader) recheckUnproven(commits []*facts.CommitRow, r *Recheck) error {
 	return nil
 }
 
-// recheckObjects compares proven commits with their objects.
-func (rd reader) recheckObjects(commits []*facts.CommitRow, proven []any, r *Recheck) error {
+// checkObjects compares proven commits with their objects.
+func checkObjects(rd txn.Reader, commits []*facts.CommitRow, proven []any, r *Result) error {
 	missing := make(map[int64]string, len(proven))
 	for _, c := range commits {
 		if c.IsProven() {

@@ -1,50 +1,41 @@
-package store
+package recheck
 
 import (
-	"time"
-
 	"context"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/facts"
-	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// NewReader returns a store on an engine that only reads. Close closes the engine.
-func NewReader(db sqldb.Engine, o Options) *Store {
-	s := newStore(o, "")
-	s.db.Engine, s.db.Clock = db, txn.NewClock(o.now(time.Now), o.monotonic(), s.db.Log)
-	return s
-}
-
 // Recheck derives the states of the next commits of a repo again, after the row id after. It
 // writes nothing. Commits that are DEPLOYED stay so whatever their evidence is, and may have another standing.
-func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, error) {
-	return read(ctx, s, txn.ForWrite(""), func(rd reader) (r Recheck, err error) {
-		d, err := rd.s.Facts.DeriverByID(rd.Reader, repoID)
+func (re *Rechecker) Recheck(ctx context.Context, repoID, after int64) (Result, error) {
+	return txn.Read(ctx, re.db, txn.ForWrite(""), func(rd txn.Reader) (r Result, err error) {
+		d, err := re.facts.DeriverByID(rd, repoID)
 		if err != nil {
 			return r, err
 		}
-		commits, err := all(rd, facts.ScanCommitRow,
+		commits, err := txn.All(rd, facts.ScanCommitRow,
 			facts.SelectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, after, states.MaxSettled)
 		if err != nil || len(commits) == 0 {
 			return r, err
 		}
 		r.Last, r.Commits = commits[len(commits)-1].ID, int64(len(commits))
-		plan, err := rd.planOf(repoID, after, r.Last)
+		plan, err := planOf(rd, repoID, after, r.Last)
 		if err != nil {
 			return r, err
 		}
-		if r.Known, err = facts.KnownOfAll(rd.Reader, commits); err != nil {
+		if r.Known, err = facts.KnownOfAll(rd, commits); err != nil {
 			return r, err
 		}
-		for _, check := range []func([]*facts.CommitRow, *Recheck) error{rd.recheckUnproven, rd.recheckTrees,
-			rd.recheckChanges} {
-			if err := check(commits, &r); err != nil {
+		for _, check := range []func(txn.Reader, []*facts.CommitRow, *Result) error{
+			checkUnproven, checkTrees, checkChanges,
+		} {
+			if err := check(rd, commits, &r); err != nil {
 				return r, err
 			}
 		}
@@ -55,11 +46,11 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 				list = append(list, &facts.Commit{CommitRow: c, Deriver: d})
 			}
 		}
-		if err := rd.s.Facts.Gather(rd.Reader, list); err != nil {
+		if err := re.facts.Gather(rd, list); err != nil {
 			return r, err
 		}
 		for _, c := range list {
-			if err := rd.recheck(c, plan, &r); err != nil {
+			if err := checkCommit(rd, c, plan, &r); err != nil {
 				return r, err
 			}
 		}
@@ -67,11 +58,11 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 	})
 }
 
-// recheck derives the state of a commit again, unless that is planned.
-func (rd reader) recheck(c *facts.Commit, p plan, r *Recheck) error {
+// checkCommit derives the state of a commit again, unless that is planned.
+func checkCommit(rd txn.Reader, c *facts.Commit, p plan, r *Result) error {
 	if c.IsDue(rd.Now) || len(c.Unevaluated) > 0 || p.includes(c.ID) {
 		r.Pending++
-		isPlanned, err := rd.isPlanned(c, p)
+		isPlanned, err := isPlanned(rd, c, p)
 		if err == nil && !isPlanned {
 			r.differ(c.SHA, "its state is to be derived again, and that is not planned")
 		}
@@ -116,10 +107,10 @@ func (p plan) expires(at ledger.Time) bool { return p.expiry != 0 && p.expiry <=
 
 // planOf reads which commits of a repo are to be settled again: of single ones, those with a row id after the first
 // one, up to the last.
-func (rd reader) planOf(repoID, first, last int64) (plan, error) {
+func planOf(rd txn.Reader, repoID, first, last int64) (plan, error) {
 	p := plan{after: -1, one: make(map[int64]bool)}
 
-	err := backlog.Settling(rd.Reader, repoID, first, last, func(j backlog.Job) {
+	err := backlog.Settling(rd, repoID, first, last, func(j backlog.Job) {
 		switch {
 		case j.Task == backlog.Expire:
 			p.expiry, p.mayWait = j.NotBefore, j.MayWait(rd.Now)
@@ -138,13 +129,13 @@ func (rd reader) planOf(repoID, first, last int64) (plan, error) {
 }
 
 // isPlanned reports whether the background is going to derive a commit that is due.
-func (rd reader) isPlanned(c *facts.Commit, p plan) (bool, error) {
+func isPlanned(rd txn.Reader, c *facts.Commit, p plan) (bool, error) {
 	if c.HasExpired(rd.Now) && p.expires(c.Expires) || p.includes(c.ID) {
 		return true, nil
 	}
 	if !c.IsOutdated() {
 		return false, nil
 	}
-	cause, err := facts.InheritedCause(rd.Reader, c)
+	cause, err := facts.InheritedCause(rd, c)
 	return cause.ID != "", err
 }

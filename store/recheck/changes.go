@@ -1,4 +1,4 @@
-package store
+package recheck
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// recheckChanges compares the paths that commits change, from which states are derived, with their key, which is in
+// checkChanges compares the paths that commits change, from which states are derived, with their key, which is in
 // the log, and with the change record of the last registration.
-func (rd reader) recheckChanges(commits []*facts.CommitRow, r *Recheck) error {
+func checkChanges(rd txn.Reader, commits []*facts.CommitRow, r *Result) error {
 	shas, ids := make(map[int64]string, len(commits)), make([]any, len(commits))
 	for i, c := range commits {
 		shas[c.ID], ids[i] = c.SHA, c.ID

@@ -1,4 +1,4 @@
-package store
+package upkeep
 
 import (
 	"context"
@@ -15,35 +15,37 @@ const pruneInterval = time.Minute
 // later. It looks for closed overlaps in one page of the tips each time. At the start and
 // every minute, it also encrypts the signing secrets that are not encrypted with the first
 // of Options.SecretKeys.
-func (s *Store) Tidy(ctx context.Context) {
+func (u *Upkeep) Tidy(ctx context.Context) {
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
-	s.TidySecrets(ctx, true)
+	u.webhooks.TidySecrets(ctx, true)
 	var page int64 // position of the next page
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			page = s.tidy(ctx, page)
+			page = u.TidyOnce(ctx, page)
 		}
 	}
 }
 
-func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
-	s.TidySecrets(ctx, false)
-	if s.CheckClock() != nil { // by another one, it may be too early
+// TidyOnce prunes once, and looks for closed overlaps in the page of tips that begins at a position. It returns that of
+// the next page. It logs errors.
+func (u *Upkeep) TidyOnce(ctx context.Context, page int64) (next int64) {
+	u.webhooks.TidySecrets(ctx, false)
+	if u.db.Clock.Refusal() != nil { // by another one, it may be too early
 		return page
 	}
-	for _, p := range s.pruners() {
+	for _, p := range u.pruners() {
 		if err := p.prune(ctx); err != nil && ctx.Err() == nil && !txn.IsUnavailable(err) {
-			s.db.Log.ErrorContext(ctx, "pruning "+p.what+" failed", "error", err)
+			u.db.Log.ErrorContext(ctx, "pruning "+p.what+" failed", "error", err)
 		}
 	}
 
-	next, err := s.PruneClosedOverlaps(ctx, page)
+	next, err := u.radar.PruneClosedOverlaps(ctx, page)
 	if err != nil && ctx.Err() == nil && !txn.IsUnavailable(err) {
-		s.db.Log.ErrorContext(ctx, "pruning overlaps failed", "error", err)
+		u.db.Log.ErrorContext(ctx, "pruning overlaps failed", "error", err)
 	}
 	return next
 }
@@ -53,17 +55,17 @@ func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 // deliveries, the overlaps of tips that are out of flight, and expired sessions, exchanged tokens, used tokens, drafts
 // and sign-ins.
 // While the clock is wrong, it deletes nothing.
-func (s *Store) Prune(ctx context.Context) error {
-	if s.CheckClock() != nil {
+func (u *Upkeep) Prune(ctx context.Context) error {
+	if u.db.Clock.Refusal() != nil {
 		return nil
 	}
 	var errs []error
-	for _, p := range s.pruners() {
+	for _, p := range u.pruners() {
 		errs = append(errs, p.prune(ctx))
 	}
 	for page, more := int64(0), true; more; more = page != 0 {
 		var err error
-		if page, err = s.PruneClosedOverlaps(ctx, page); err != nil {
+		if page, err = u.radar.PruneClosedOverlaps(ctx, page); err != nil {
 			errs = append(errs, err)
 			break
 		}
@@ -78,15 +80,15 @@ type pruner struct {
 }
 
 // pruners returns what is pruned as a whole each time.
-func (s *Store) pruners() []pruner {
+func (u *Upkeep) pruners() []pruner {
 	return []pruner{
-		{"the delivery log", s.Outbox.PruneDeliveries},
-		{"tips", s.PruneTips},
-		{"sessions", s.PruneSessions},
-		{"drafts of reviews", s.PruneDrafts}, // before sign-ins, which they name
-		{"challenges of passkeys", s.PrunePasskeyChallenges},
-		{"exchanged tokens", s.PruneExchanged},
-		{"used tokens", s.PruneUsed},
-		{"sign-ins", s.PruneSignIns}, // after their sessions and drafts
+		{"the delivery log", u.webhooks.PruneDeliveries},
+		{"tips", u.radar.PruneTips},
+		{"sessions", u.access.PruneSessions},
+		{"drafts of reviews", u.access.PruneDrafts}, // before sign-ins, which they name
+		{"challenges of passkeys", u.access.PrunePasskeyChallenges},
+		{"exchanged tokens", u.access.PruneExchanged},
+		{"used tokens", u.access.PruneUsed},
+		{"sign-ins", u.access.PruneSignIns}, // after their sessions and drafts
 	}
 }

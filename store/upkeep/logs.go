@@ -1,4 +1,4 @@
-package store
+package upkeep
 
 import (
 	"context"
@@ -15,12 +15,12 @@ const buildRetry = time.Minute
 // BuildLogs builds the logs of the events that were recorded before an upgrade, until ctx is
 // done, while writes go on. The first of consecutive errors is logged, and the work is
 // retried.
-func (s *Store) BuildLogs(ctx context.Context) {
-	failures := txn.Series{Log: s.db.Log, Task: "building the transparency log"}
+func (u *Upkeep) BuildLogs(ctx context.Context) {
+	failures := txn.Series{Log: u.db.Log, Task: "building the transparency log"}
 	tick := time.NewTicker(buildRetry)
 	defer tick.Stop()
 	for {
-		if err := s.BuildLogsOnce(ctx); ctx.Err() == nil {
+		if err := u.BuildLogsOnce(ctx); ctx.Err() == nil {
 			failures.Observe(ctx, err)
 		}
 		select {
@@ -33,18 +33,18 @@ func (s *Store) BuildLogs(ctx context.Context) {
 
 // BuildLogsOnce builds all logs that are incomplete, and logs what an earlier release did not. If
 // one fails, it continues with the others, and returns all errors.
-func (s *Store) BuildLogsOnce(ctx context.Context) error {
+func (u *Upkeep) BuildLogsOnce(ctx context.Context) error {
 	var errs []error
-	if err := s.BuildAll(ctx); err != nil {
+	if err := u.journal.BuildAll(ctx); err != nil {
 		errs = append(errs, err)
 	}
-	if err := s.LogIdentities(ctx); err != nil {
+	if err := u.signers.LogIdentities(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("log identities: %w", err))
 	}
-	if err := s.LogDistincts(ctx); err != nil {
+	if err := u.signers.LogDistincts(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("log distinct signers: %w", err))
 	}
-	if err := s.LogSettings(ctx); err != nil {
+	if err := u.orgs.LogSettings(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("log access and settings: %w", err))
 	}
 	return errors.Join(errs...)

@@ -1,4 +1,4 @@
-package store
+package upkeep
 
 import (
 	"context"
@@ -9,23 +9,20 @@ import (
 )
 
 // Work works off the backlog until ctx is done. The first of consecutive errors is logged.
-func (s *Store) Work(ctx context.Context) { s.jobs.Work(ctx, &doer{Store: s}) }
+func (u *Upkeep) Work(ctx context.Context) { u.jobs.Work(ctx, &doer{Upkeep: u}) }
 
 // Settle does all jobs that are due, and once those that have failed before, unless the clock is wrong. It does
 // not wait for other servers. It returns all errors.
-func (s *Store) Settle(ctx context.Context) error { return s.jobs.Finish(ctx, &doer{Store: s}) }
+func (u *Upkeep) Settle(ctx context.Context) error { return u.jobs.Finish(ctx, &doer{Upkeep: u}) }
 
 // Backlog returns what waits to be done in the background, by task and org.
-func (s *Store) Backlog(ctx context.Context) ([]Backlog, error) {
-	return txn.ReadLoose(ctx, s.db, txn.ForWrite(""), backlog.List)
+func (u *Upkeep) Backlog(ctx context.Context) ([]backlog.Waiting, error) {
+	return txn.ReadLoose(ctx, u.db, txn.ForWrite(""), backlog.List)
 }
-
-// Tasks returns the names of all tasks of the backlog.
-func Tasks() []string { return backlog.Tasks() }
 
 // A doer does what the jobs of the backlog are about. Only one goroutine may use it.
 type doer struct {
-	*Store
+	*Upkeep
 	planned bool // whether the jobs after an upgrade are in the backlog
 }
 
@@ -34,37 +31,37 @@ func (d *doer) Begin(ctx context.Context) error {
 	if err := d.watchClock(ctx); err != nil {
 		return fmt.Errorf("watch the clock: %w", err)
 	}
-	if d.IsMapped() {
+	if d.facts.IsMapped() {
 		return nil
 	}
 	if !d.planned {
-		if err := d.planMapping(ctx); err != nil {
+		if err := d.facts.PlanMapping(ctx); err != nil {
 			return err
 		}
 		d.planned = true
 	}
-	return d.resumeMapping(ctx)
+	return d.facts.ResumeMapping(ctx)
 }
 
 // Step implements backlog.Doer.
 func (d *doer) Step(ctx context.Context, j *backlog.Job) error {
 	switch j.Task {
 	case backlog.Expire:
-		return d.jobs.Advance(ctx, j, d.SettleExpired)
+		return d.jobs.Advance(ctx, j, d.states.SettleExpired)
 	case backlog.Map:
-		return d.advance(ctx, j, (*tx).mapNext)
+		return d.jobs.Advance(ctx, j, d.facts.MapNext)
 	case backlog.Distrust:
-		return d.ReplaceDistrusted(ctx, j)
+		return d.states.ReplaceDistrusted(ctx, j)
 	case backlog.Settle:
-		return d.SettleNext(ctx, j)
+		return d.states.SettleNext(ctx, j)
 	case backlog.Tree, backlog.Merges:
-		return d.jobs.Advance(ctx, j, d.SettleHeirs)
+		return d.jobs.Advance(ctx, j, d.states.SettleHeirs)
 	case backlog.Close, backlog.Excuse:
-		return d.jobs.Advance(ctx, j, d.CloseNext)
+		return d.jobs.Advance(ctx, j, d.states.CloseNext)
 	case backlog.Log:
-		return d.jobs.Advance(ctx, j, d.LogNext)
+		return d.jobs.Advance(ctx, j, d.facts.LogNext)
 	case backlog.Prune:
-		return d.advance(ctx, j, (*tx).pruneNext)
+		return d.jobs.Advance(ctx, j, pruneNext)
 	}
 	return fmt.Errorf("task %s is not one of this release", j.Task)
 }

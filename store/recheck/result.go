@@ -1,4 +1,4 @@
-package store
+package recheck
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/facts"
 )
 
-// A Recheck is the result of deriving the states of some commits of a repo again.
-type Recheck struct {
+// A Result is the result of deriving the states of some commits of a repo again.
+type Result struct {
 	Commits int64
 	// Moves are the commits whose evidence leads to another state than the one they have, though
 	// nothing has changed since that was derived.
@@ -29,6 +29,6 @@ type Recheck struct {
 // A Difference is a row that does not say what is derived.
 type Difference struct{ Commit, Problem string }
 
-func (r *Recheck) differ(sha, format string, args ...any) {
+func (r *Result) differ(sha, format string, args ...any) {
 	r.Differences = append(r.Differences, Difference{sha, fmt.Sprintf(format, args...)})
 }

@@ -1,4 +1,4 @@
-package store
+package recheck
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// A RadarRecheck is the result of deriving again which overlaps block some commits of a repo.
-type RadarRecheck struct {
+// A RadarResult is the result of deriving again which overlaps block some commits of a repo.
+type RadarResult struct {
 	Differences []Difference
 	// Unchecked are the reasons why overlaps were not compared.
 	Unchecked []string
@@ -30,11 +30,11 @@ const (
 	hasEnded      = "the earlier commit is out of flight, and may have been registered with other changes since"
 )
 
-func (r *RadarRecheck) differ(sha, format string, args ...any) {
+func (r *RadarResult) differ(sha, format string, args ...any) {
 	r.Differences = append(r.Differences, Difference{sha, fmt.Sprintf(format, args...)})
 }
 
-func (r *RadarRecheck) skip(reason string) { r.Unchecked = append(r.Unchecked, reason) }
+func (r *RadarResult) skip(reason string) { r.Unchecked = append(r.Unchecked, reason) }
 
 // recheckedTips is the number of tips whose overlaps are derived in one read.
 const recheckedTips = 100
@@ -42,12 +42,12 @@ const recheckedTips = 100
 // RecheckRadar derives again which overlaps block the commits of a repo, from the change records of its tips. It
 // writes nothing, and calls found with each part of the result: of none if the policy of the repo has no overlaps
 // block.
-func (s *Store) RecheckRadar(ctx context.Context, repoID int64, found func(RadarRecheck)) error {
-	_, limit := s.RadarSize()
+func (re *Rechecker) RecheckRadar(ctx context.Context, repoID int64, found func(RadarResult)) error {
+	_, limit := re.radar.RadarSize()
 	set := radarindex.NewSet(limit) // the indexes of other repos are no longer needed
 	for after := int64(0); ; {
-		r, err := read(ctx, s, txn.ForWrite(""), func(rd reader) (RadarRecheck, error) {
-			return rd.recheckRadar(ctx, set, repoID, after)
+		r, err := txn.Read(ctx, re.db, txn.ForWrite(""), func(rd txn.Reader) (RadarResult, error) {
+			return re.checkTips(ctx, rd, set, repoID, after)
 		})
 		if err != nil || r.last == 0 {
 			return err
@@ -57,15 +57,15 @@ func (s *Store) RecheckRadar(ctx context.Context, repoID int64, found func(Radar
 	}
 }
 
-// recheckRadar rechecks the next tips in flight, after the row id after. All that it reads is of one snapshot.
-func (rd reader) recheckRadar(
-	ctx context.Context, set *radarindex.Set, repoID, after int64,
-) (r RadarRecheck, err error) {
-	d, err := rd.s.Facts.DeriverByID(rd.Reader, repoID)
+// checkTips rechecks the next tips in flight, after the row id after. All that it reads is of one snapshot.
+func (re *Rechecker) checkTips(
+	ctx context.Context, rd txn.Reader, set *radarindex.Set, repoID, after int64,
+) (r RadarResult, err error) {
+	d, err := re.facts.DeriverByID(rd, repoID)
 	if err != nil || d.Repo.Deleted || !d.Contract.Radar.Blocks() {
 		return r, err
 	}
-	tips, err := all(rd, scanScannedTip,
+	tips, err := txn.All(rd, scanScannedTip,
 		selectScannedTip+"t.repo_id = ? AND t.commit_id > ? AND t."+facts.IsInFlight+" ORDER BY t.commit_id LIMIT ?",
 		repoID, after, recheckedTips)
 	if err != nil || len(tips) == 0 {
@@ -73,11 +73,11 @@ func (rd reader) recheckRadar(
 	}
 	r.last = tips[len(tips)-1].CommitID
 
-	index, err := set.Fresh(ctx, repoID, overlaps.TipReader{Reader: rd.Reader})
+	index, err := set.Fresh(ctx, repoID, overlaps.TipReader{Reader: rd})
 	if err != nil {
 		return r, err
 	}
-	plan, err := rd.planOf(repoID, after, r.last)
+	plan, err := planOf(rd, repoID, after, r.last)
 	if err != nil {
 		return r, err
 	}
@@ -119,11 +119,11 @@ func says(p overlaps.PairRow, m radarindex.Match) bool {
 
 // A radarChecker compares the stored overlaps of a repo's tips with those that are derived.
 type radarChecker struct {
-	reader
+	txn.Reader
 	settings policy.RadarSettings
 	index    *radarindex.Index
 	plan     plan
-	*RadarRecheck
+	*RadarResult
 }
 
 // tip compares the overlaps of a tip in flight with earlier ones.
@@ -147,7 +147,7 @@ func (c *radarChecker) tip(l scannedTip) error {
 		c.differ(l.SHA, "the radar has it on other commits than it was registered with")
 	}
 
-	stored, err := all(c.reader, scanOpenOverlap, selectOpenOverlaps, l.CommitID, l.Place, c.settings.Oldest(c.Now))
+	stored, err := txn.All(c.Reader, scanOpenOverlap, selectOpenOverlaps, l.CommitID, l.Place, c.settings.Oldest(c.Now))
 	if err != nil {
 		return fmt.Errorf("read overlaps: %w", err)
 	}

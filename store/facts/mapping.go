@@ -1,4 +1,4 @@
-package store
+package facts
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/backlog"
-	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -31,22 +30,22 @@ func mappingCause() ledger.Cause {
 	return ledger.Cause{Type: ledger.CauseUpgrade, ID: strconv.Itoa(attestation.MappingVersion)}
 }
 
-// resumeMapping reads whether all statements are mapped by the rules of this release.
-func (s *Store) resumeMapping(ctx context.Context) error {
-	isMapped, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) (isMapped bool, err error) {
+// ResumeMapping reads whether all statements are mapped by the rules of this release.
+func (fa *Facts) ResumeMapping(ctx context.Context) error {
+	isMapped, err := txn.ReadLoose(ctx, fa.db, txn.ForWrite(""), func(rd txn.Reader) (isMapped bool, err error) {
 		return isMapped, rd.Row(`
 SELECT NOT EXISTS (SELECT 1 FROM orgs o JOIN backlog b ON b.org_id = o.id AND b.kind = 'map')
   AND NOT EXISTS (SELECT 1 FROM repos WHERE mapping_version < ?)`, attestation.MappingVersion).Scan(&isMapped)
 	})
-	s.SetMapped(isMapped)
+	fa.setMapped(isMapped)
 	return err
 }
 
-// planMapping has the statements of all repos mapped by the rules of this release, if another one mapped them.
-func (s *Store) planMapping(ctx context.Context) error {
-	return s.writeFor(ctx, nil, func(t *tx) error {
+// PlanMapping has the statements of all repos mapped by the rules of this release, if another one mapped them.
+func (fa *Facts) PlanMapping(ctx context.Context) error {
+	return fa.db.WriteFor(ctx, nil, func(t *txn.Tx) error {
 		const earlier = "WHERE mapping_version < ?"
-		err := t.s.jobs.LaterFor(t.kernel,
+		err := fa.jobs.LaterFor(t,
 			"FROM repos "+earlier+" AND EXISTS (SELECT 1 FROM attestations WHERE repo_id = repos.id)",
 			backlog.Map, 0, mappingCause(), attestation.MappingVersion)
 		if err != nil {
@@ -59,33 +58,35 @@ func (s *Store) planMapping(ctx context.Context) error {
 			return fmt.Errorf("note by which rules statements are mapped: %w", err)
 		}
 		if repos > 0 {
-			s.db.Log.InfoContext(ctx, "mapping the recorded statements by the rules of this release",
+			fa.db.Log.InfoContext(ctx, "mapping the recorded statements by the rules of this release",
 				"rules", attestation.MappingVersion, "repos", repos)
 		}
 		return nil
 	})
 }
 
-// mapNext maps the next statements of a repo that were recorded by earlier rules, newest first, and has their
+// MapNext maps the next statements of a repo that were recorded by earlier rules, newest first, and has their
 // commits settled.
-func (t *tx) mapNext(j *backlog.Job) (done bool, err error) { return t.mapSome(j, mapRows) }
+func (fa *Facts) MapNext(t *txn.Tx, j *backlog.Job) (done bool, err error) {
+	return fa.MapSome(t, j, mapRows)
+}
 
-// mapSome is mapNext, for at most some rows.
-func (t *tx) mapSome(j *backlog.Job, rows int) (done bool, err error) {
-	list, err := t.earlierMapped(j, rows)
+// MapSome maps the next statements of a repo, at most so many rows.
+func (fa *Facts) MapSome(t *txn.Tx, j *backlog.Job, rows int) (done bool, err error) {
+	list, err := earlierMapped(t, j, rows)
 	if err != nil {
 		return false, fmt.Errorf("read attestations: %w", err)
 	}
 
 	for i, bytes := 0, 0; i < len(list); i++ {
 		a := &list[i]
-		size, changed, err := t.remapOne(a)
+		size, changed, err := fa.remapOne(t, a)
 		if err != nil {
 			return false, fmt.Errorf("attestation %s: %w", a.public, err)
 		}
 		j.Position = a.id
 		if changed {
-			if err := t.s.jobs.Later(t.kernel, j.Repo, backlog.Settle, a.commitID, mappingCause()); err != nil {
+			if err := fa.jobs.Later(t, j.Repo, backlog.Settle, a.commitID, mappingCause()); err != nil {
 				return false, err
 			}
 		}
@@ -97,14 +98,14 @@ func (t *tx) mapSome(j *backlog.Job, rows int) (done bool, err error) {
 }
 
 // earlierMapped reads the next attestations of a repo that were mapped by earlier rules.
-func (t *tx) earlierMapped(j *backlog.Job, limit int) ([]mappedRow, error) {
+func earlierMapped(t *txn.Tx, j *backlog.Job, limit int) ([]mappedRow, error) {
 	from := ledger.Time(math.MaxInt64)
 	if j.Position != 0 {
 		if err := t.Row("SELECT recorded_at FROM attestations WHERE id = ?", j.Position).Scan(&from); err != nil {
 			return nil, err
 		}
 	}
-	return all(t.reader, scanMapped, selectMapped, j.Repo, from, j.Position, attestation.MappingVersion, limit)
+	return txn.All(t.Reader, scanMapped, selectMapped, j.Repo, from, j.Position, attestation.MappingVersion, limit)
 }
 
 // A mappedRow is an attestation with the outcome to which earlier rules mapped it.
@@ -131,24 +132,24 @@ func scanMapped(row txn.Scanner) (a mappedRow, err error) {
 
 // remapOne maps a statement. It returns the size of its envelope, and whether its outcome
 // has changed. That of an envelope that was pruned stays.
-func (t *tx) remapOne(a *mappedRow) (size int, changed bool, err error) {
-	before := facts.LatestKey{Commit: a.commitID, Predicate: a.predicateID, Slot: a.slot, Signer: a.signerID}
-	envelope, err := facts.Envelope(t.Reader, a.id)
-	if facts.IsPruned(err) {
+func (fa *Facts) remapOne(t *txn.Tx, a *mappedRow) (size int, changed bool, err error) {
+	before := LatestKey{Commit: a.commitID, Predicate: a.predicateID, Slot: a.slot, Signer: a.signerID}
+	envelope, err := Envelope(t.Reader, a.id)
+	if IsPruned(err) {
 		_, err := t.Exec("UPDATE attestations SET mapping_version = ? WHERE id = ?", attestation.MappingVersion, a.id)
 		if err == nil {
-			changed, err = t.remapLatest(a, before, before, a.result)
+			changed, err = fa.remapLatest(t, a, before, before, a.result)
 		}
 		return 0, changed, err
 	}
 	if err != nil {
 		return 0, false, err
 	}
-	uri, err := t.s.Signers.PredicateType(t.Reader, a.typeID)
+	uri, err := fa.signers.PredicateType(t.Reader, a.typeID)
 	if err != nil {
 		return 0, false, err
 	}
-	name, err := t.s.Signers.Predicate(t.Reader, a.predicateID)
+	name, err := fa.signers.Predicate(t.Reader, a.predicateID)
 	if err != nil {
 		return 0, false, err
 	}
@@ -157,7 +158,7 @@ func (t *tx) remapOne(a *mappedRow) (size int, changed bool, err error) {
 		Envelope: envelope, PredicateType: uri, Commit: a.sha, RecordedAt: a.recordedAt,
 		Outcome: attestation.Outcome{Predicate: name, Slot: a.slot, Result: a.result},
 	})
-	predicateID, err := t.s.Signers.RowFor(t.kernel, signers.PredicateOf(a.orgID, o.Predicate), identity.DN{})
+	predicateID, err := fa.signers.RowFor(t, signers.PredicateOf(a.orgID, o.Predicate), identity.DN{})
 	if err != nil {
 		return 0, false, err
 	}
@@ -169,14 +170,14 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 		return 0, false, err
 	}
 
-	if err := t.linkRecorded(a, policy.Builds(o.Predicate, o.Result.Status), artifacts.Digests); err != nil {
+	if err := linkRecorded(t, a, policy.Builds(o.Predicate, o.Result.Status), artifacts.Digests); err != nil {
 		return 0, false, fmt.Errorf("link artifacts: %w", err)
 	}
-	after := facts.LatestKey{Commit: a.commitID, Predicate: predicateID, Slot: o.Slot, Signer: a.signerID}
-	if changed, err = t.remapLatest(a, before, after, o.Result); err != nil {
+	after := LatestKey{Commit: a.commitID, Predicate: predicateID, Slot: o.Slot, Signer: a.signerID}
+	if changed, err = fa.remapLatest(t, a, before, after, o.Result); err != nil {
 		return 0, false, err
 	}
-	if err := t.recount(a, predicateID); err != nil {
+	if err := recount(t, a, predicateID); err != nil {
 		return 0, false, fmt.Errorf("count: %w", err)
 	}
 	return len(envelope) + len(artifacts.Digests)*linkedBytes, changed, nil
@@ -184,20 +185,21 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 
 // remapLatest updates the latest evidence of a commit, and of others that inherit it. It reports whether
 // that has changed.
-func (t *tx) remapLatest(a *mappedRow, before, after facts.LatestKey, result ledger.Result) (changed bool, err error) {
-	isNew, err := t.moveLatest(before, after, a.id, result.Status)
+func (fa *Facts) remapLatest(t *txn.Tx, a *mappedRow, before, after LatestKey, result ledger.Result) (changed bool,
+	err error) {
+	isNew, err := moveLatest(t, before, after, a.id, result.Status)
 	if err != nil {
 		return false, fmt.Errorf("update the latest: %w", err)
 	}
 	if before == after && result == a.result && !isNew {
 		return false, nil
 	}
-	return true, t.s.Facts.RemapInherited(t.kernel, mappingCause(), before, after)
+	return true, fa.RemapInherited(t, mappingCause(), before, after)
 }
 
 // linkRecorded links the artifacts of a statement that an earlier release recorded. Newer
 // statements may have linked them before.
-func (t *tx) linkRecorded(a *mappedRow, isBuild bool, digests []string) error {
+func linkRecorded(t *txn.Tx, a *mappedRow, isBuild bool, digests []string) error {
 	for _, digest := range digests {
 		_, err := t.Exec(`
 INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, is_build, attestation_id)
@@ -205,7 +207,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build)
 DO UPDATE SET attestation_id = excluded.attestation_id
 WHERE excluded.attestation_id < artifacts.attestation_id`,
-			a.orgID, facts.DigestKey(digest), a.commitID, a.identity, a.signerID, isBuild, a.id)
+			a.orgID, DigestKey(digest), a.commitID, a.identity, a.signerID, isBuild, a.id)
 		if err != nil {
 			return err
 		}
@@ -214,7 +216,7 @@ WHERE excluded.attestation_id < artifacts.attestation_id`,
 }
 
 // recount counts an attestation for another predicate than before.
-func (t *tx) recount(a *mappedRow, predicateID int64) error {
+func recount(t *txn.Tx, a *mappedRow, predicateID int64) error {
 	if predicateID == a.predicateID {
 		return nil
 	}
@@ -230,7 +232,7 @@ WHERE id = ?2`, a.recordedAt, predicateID)
 // moveLatest makes an attestation the latest for its present key, unless there is a newer
 // one or it is distrusted, and no longer for the key that it had before. It reports whether the attestation
 // was not the latest before.
-func (t *tx) moveLatest(before, after facts.LatestKey, id int64, status ledger.Status) (isNew bool, err error) {
+func moveLatest(t *txn.Tx, before, after LatestKey, id int64, status ledger.Status) (isNew bool, err error) {
 	removed, err := t.Exec(`
 DELETE FROM latest WHERE commit_id = ? AND predicate_id = ? AND slot = ? AND signer_id = ? AND attestation_id = ?`,
 		before.Commit, before.Predicate, before.Slot, before.Signer, id)
@@ -238,12 +240,12 @@ DELETE FROM latest WHERE commit_id = ? AND predicate_id = ? AND slot = ? AND sig
 		return false, err
 	}
 
-	var other facts.Retraced
+	var other Retraced
 	err = t.Row(`
 SELECT a.id, a.status FROM latest l JOIN attestations a ON a.id = l.attestation_id
 WHERE l.commit_id = ? AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?`,
 		after.Commit, after.Predicate, after.Slot, after.Signer).Scan(&other.ID, &other.Status)
-	switch this := (facts.Retraced{ID: id, Status: status}); {
+	switch this := (Retraced{ID: id, Status: status}); {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
 		return false, err
@@ -252,7 +254,7 @@ WHERE l.commit_id = ? AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?`
 	}
 	added, err := t.Exec(`
 INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id)
-SELECT ?, ?, ?, ?, a.id FROM attestations a WHERE a.id = ? AND `+facts.IsTrusted+`
+SELECT ?, ?, ?, ?, a.id FROM attestations a WHERE a.id = ? AND `+IsTrusted+`
 ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`,
 		after.Commit, after.Predicate, after.Slot, after.Signer, id)
 	return added > removed, err

@@ -1,4 +1,4 @@
-package store
+package upkeep
 
 import (
 	"context"
@@ -12,23 +12,24 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// resumeClock makes the clock continue from the newest record in the database.
-func (s *Store) resumeClock(ctx context.Context) error {
-	k, err := read(ctx, s, txn.ForWrite(""), reader.clock)
+// ResumeClock makes the clock continue from the newest record in the database.
+func (u *Upkeep) ResumeClock(ctx context.Context) error {
+	k, err := txn.Read(ctx, u.db, txn.ForWrite(""), ReadClock)
 	if err == nil {
-		s.db.Clock.Resume(k.newest, k.Accepted)
+		u.db.Clock.Resume(k.Newest, k.Accepted)
 	}
 	return err
 }
 
-// A storedClock is what a database says of the clock: the newest stamp, and what was accepted.
-type storedClock struct {
-	newest ledger.Time
+// A StoredClock is what a database says of the clock: the newest stamp, and what was accepted.
+type StoredClock struct {
+	Newest ledger.Time
 	txn.Accepted
 }
 
-func (rd reader) clock() (k storedClock, err error) {
-	if k.newest, err = rd.lastStamp(); err != nil {
+// ReadClock reads what a database says of the clock.
+func ReadClock(rd txn.Reader) (k StoredClock, err error) {
+	if k.Newest, err = lastStamp(rd); err != nil {
 		return k, err
 	}
 	err = rd.Row("SELECT accepted_at, stamp FROM clock WHERE id = 1").Scan(&k.At, &k.Stamp)
@@ -40,25 +41,25 @@ func (rd reader) clock() (k storedClock, err error) {
 
 // watchClock takes note of the stamps of other processes, and of a clock that was accepted, while the
 // clock has jumped or stamps are ahead of it.
-func (s *Store) watchClock(ctx context.Context) error {
-	if !s.db.Clock.IsWatched() {
+func (u *Upkeep) watchClock(ctx context.Context) error {
+	if !u.db.Clock.IsWatched() {
 		return nil
 	}
-	k, err := read(ctx, s, txn.ForWrite(""), reader.clock)
+	k, err := txn.Read(ctx, u.db, txn.ForWrite(""), ReadClock)
 	if err != nil {
 		return err
 	}
-	s.db.Clock.Adopt(k.Accepted)
-	s.db.Clock.Follow(k.newest)
+	u.db.Clock.Adopt(k.Accepted)
+	u.db.Clock.Follow(k.Newest)
 
-	if a, ok := s.db.Clock.DueForSave(); ok {
-		return s.write(ctx, "", func(t *tx) error { return t.saveClock(a) })
+	if a, ok := u.db.Clock.DueForSave(); ok {
+		return u.db.Change(ctx, "", func(t *txn.Tx) error { return saveClock(t, a) })
 	}
 	return nil
 }
 
 // saveClock saves an accepted clock.
-func (t *tx) saveClock(a txn.Accepted) error {
+func saveClock(t *txn.Tx, a txn.Accepted) error {
 	_, err := t.Exec(`
 INSERT INTO clock (id, accepted_at, stamp) VALUES (1, ?, ?)
 ON CONFLICT (id) DO UPDATE SET accepted_at = excluded.accepted_at, stamp = excluded.stamp`, a.At, a.Stamp)
@@ -71,20 +72,20 @@ ON CONFLICT (id) DO UPDATE SET accepted_at = excluded.accepted_at, stamp = exclu
 // AcceptClock accepts the system clock: the ledger's clock of all processes follows it, even back, and
 // all commits are settled again. It returns the system clock, and the newest time that
 // was recorded.
-func (s *Store) AcceptClock(ctx context.Context) (accepted, newest ledger.Time, err error) {
-	err = s.write(ctx, "", func(t *tx) error {
-		if newest, err = t.lastStamp(); err != nil {
+func (u *Upkeep) AcceptClock(ctx context.Context) (accepted, newest ledger.Time, err error) {
+	err = u.db.Change(ctx, "", func(t *txn.Tx) error {
+		if newest, err = lastStamp(t.Reader); err != nil {
 			return err
 		}
-		accepted = s.db.Clock.SystemTime()
-		if err := t.saveClock(txn.Accepted{At: accepted, Stamp: max(newest, t.kernel.Stamp)}); err != nil {
+		accepted = u.db.Clock.SystemTime()
+		if err := saveClock(t, txn.Accepted{At: accepted, Stamp: max(newest, t.Stamp)}); err != nil {
 			return err
 		}
-		if err := s.jobs.LaterFor(t.kernel, "FROM repos WHERE deleted_at = 0", backlog.Settle, 0,
+		if err := u.jobs.LaterFor(t, "FROM repos WHERE deleted_at = 0", backlog.Settle, 0,
 			ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
 			return err
 		}
-		return backlog.MakeDueBy(t.kernel, accepted)
+		return backlog.MakeDueBy(t, accepted)
 	})
 	if err != nil {
 		return 0, 0, fmt.Errorf("accept the clock: %w", err)
@@ -94,11 +95,11 @@ func (s *Store) AcceptClock(ctx context.Context) (accepted, newest ledger.Time, 
 
 // LastStamp returns the latest time in the ids of the database that c reads.
 func LastStamp(c *sqldb.Conn) (ledger.Time, error) {
-	return reader{Reader: txn.Reader{Conn: c}}.lastStamp()
+	return lastStamp(txn.Reader{Conn: c})
 }
 
 // lastStamp returns the latest time in the ids of the database.
-func (rd reader) lastStamp() (last ledger.Time, err error) {
+func lastStamp(rd txn.Reader) (last ledger.Time, err error) {
 	err = rd.Row(`
 SELECT coalesce(max(at), 0) FROM (
   SELECT (SELECT max(at) FROM events WHERE org_id = o.id) AS at FROM orgs o) latest`).Scan(&last)
