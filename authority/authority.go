@@ -1,4 +1,5 @@
 // Package authority creates the CAs of orgs, and issues certificates to CI jobs and to people.
+// Their keys are in a folder, never in the database.
 package authority
 
 import (

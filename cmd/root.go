@@ -1,6 +1,7 @@
 // Package cmd is the command line of ledgerd. Each group of commands has a package, with a
 // file for each command, which parses the flags, calls the client of the HTTP API and
-// prints the result.
+// prints the result. Those that manage a ledger need no server: without one, they run the
+// API in their own process, on the database.
 package cmd
 
 import (

@@ -1,5 +1,7 @@
 // Package server implements the HTTP API of ledgerd. routes.go lists all
-// endpoints and openapi.yaml describes them; the tests check that both agree.
+// endpoints and openapi.yaml describes them; the tests check that both agree, and that
+// each exchange is as described. testdata/contract.txt lists what clients rely on.
+// Handlers call the store directly.
 package server
 
 import (

@@ -1,5 +1,6 @@
 // Package config defines the settings with their defaults, and loads them from flags,
-// the environment and a file.
+// the environment and a file. A new one is added in settings.go, and one that is removed
+// is named in gone.go.
 package config
 
 import (

@@ -1,5 +1,6 @@
 // Package gitrepo reads commits with git, in the form in which the ledger records
-// them. Of the content of files it returns only hashes and hunk headings.
+// them. Of the content of files it returns only hashes and hunk headings. Except
+// for tests, no other package runs git.
 package gitrepo
 
 import (

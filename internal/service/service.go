@@ -1,5 +1,5 @@
 // Package service runs the API server, the web interface, the store and the webhook
-// dispatcher in one process.
+// dispatcher in one process. Commands use its API on a database file without a server.
 package service
 
 import (

@@ -1,5 +1,5 @@
 // Package forge forms links to the pages of forges: where people see a repo, its commits,
-// branches, files and pull requests in a browser.
+// branches, files and pull requests in a browser. A new forge is added in kind.go and links.go.
 package forge
 
 import (

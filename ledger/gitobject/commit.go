@@ -1,4 +1,4 @@
-// Package gitobject parses git's commit objects.
+// Package gitobject parses git's commit objects, whose hash it checks, and verifies their SSH signatures.
 package gitobject
 
 import (

@@ -1,5 +1,5 @@
 // Package member decides who may sign in to an org with an OpenID Connect provider, with which
-// role, and as which signer.
+// role, and as which signer: Admit decides at each sign-in, and Offers to which orgs an account can sign in.
 package member
 
 import (

@@ -1,5 +1,6 @@
 // Package passkey has how people confirm reviews with passkeys: the enrolment of a passkey, and
 // what it signs when it confirms a review (Web Authentication, https://www.w3.org/TR/webauthn-3/).
+// Only this package and its passkeytest use go-webauthn.
 package passkey
 
 import (

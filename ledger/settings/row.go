@@ -1,4 +1,5 @@
-// Package settings compares who has access to an org, and its settings, with its audit events.
+// Package settings compares who has access to an org, and its settings, with its audit events, which
+// it replays. The command 'ledgerd check' does so with the rows that the store reads.
 package settings
 
 import (

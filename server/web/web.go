@@ -1,6 +1,7 @@
 // Package web is the web interface of ledgerd. Pages are rendered on the server,
-// with data from the HTTP API and the visitor's permissions. routes.go has the
-// table of all pages.
+// with data from the HTTP API and the visitor's permissions: they call it in process,
+// as the visitor's session. routes.go has the table of all pages. Templates and static
+// files are embedded.
 package web
 
 import (

@@ -1,6 +1,9 @@
 // Package overlaps is the room of the radar: the tips of branches, the overlaps between their changes, and what would
 // overlap with a change that is not registered. How two changes are compared is in package radar, and the index in
 // memory in package radarindex. Its tables are tips and overlaps.
+//
+// A pair of tips is stored once, with the one registered later and with its strongest path. Whether it is open follows
+// from the two tips, so a tip that ends writes nothing to its pairs.
 package overlaps
 
 import (

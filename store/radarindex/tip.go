@@ -1,6 +1,8 @@
 // Package radarindex indexes in memory what the tips of each repo change, and
 // scans the index for overlaps with one commit. It contains no SQL: a Source
-// feeds it. An index is a cache of its Source, so it can be dropped at any time.
+// feeds it. An index is a cache of its Source, so it can be dropped at any time. A tip
+// that changes gets the next number of its repo, and an index reads the tips above the
+// highest number that it has seen.
 package radarindex
 
 import (

@@ -1,6 +1,8 @@
 // Package dispatch sends webhook deliveries from the outbox to their receivers. It
 // signs them, delivers at least once, and refuses private addresses that are not
-// allowed.
+// allowed. Each webhook with due deliveries has an endpoint, a goroutine that ends when
+// none is left. A receiver that fails or hangs gets one request at a time, and those that
+// fail get half of all requests at most, so that they do not block the others.
 package dispatch
 
 import (

@@ -1,5 +1,6 @@
 // Package ci detects the CI job that ledgerd runs in, from the environment variables
-// and files that the provider documents. It runs no git and sends no requests.
+// and files that the provider documents: detect.go lists the systems. It runs no git and
+// sends no requests.
 //
 // Everybody who can open a pull request chooses some of the values, such as names of
 // branches. A value that the ledger would refuse is dropped and reported as a problem.

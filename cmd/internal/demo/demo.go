@@ -1,4 +1,5 @@
 // Package demo plays three weeks of a team's work on a ledger, and shows what to look at.
+// The story is in chapters.go. The clock of its server starts three weeks ago.
 package demo
 
 import (

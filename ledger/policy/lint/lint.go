@@ -1,4 +1,4 @@
-// Package lint reviews contracts: it finds parts that are probably mistakes.
+// Package lint reviews contracts: it finds parts that are probably mistakes. FindingCode lists their kinds.
 package lint
 
 import (

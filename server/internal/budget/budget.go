@@ -1,5 +1,5 @@
 // Package budget divides a limited amount, such as memory or concurrent reads, among
-// the requests of many callers.
+// the requests of many callers: each has a share of it, and waits in a bounded queue.
 package budget
 
 import (

@@ -1,5 +1,7 @@
 // Package reviews prepares the reviews that members sign in the page, makes envelopes of what they
-// have signed, and enrols the passkeys that confirm it.
+// have signed, and enrols the passkeys that confirm it. The script of the page signs the bytes of a
+// draft with a key that cannot leave the browser, and its certificate is valid for this statement
+// alone.
 package reviews
 
 import (

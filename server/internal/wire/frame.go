@@ -1,6 +1,6 @@
 // Package wire holds the HTTP handling that the API and the web interface share:
 // common headers, panics, compression, ETags, the access log, and the HTTP status
-// of errors.
+// of errors, which only problem.go decides.
 package wire
 
 import (
