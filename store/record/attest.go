@@ -10,9 +10,11 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	ledgerfacts "github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/access"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -349,5 +351,37 @@ func (re *Recorder) bufferAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Re
 		Attestation: a, Evidence: e, PredicateID: st.predicateID, TypeID: typeID, SignerID: st.signerID, KeyID: st.keyID,
 		Event: r.Record.Event, Envelope: r.Envelope, Assertion: r.assertion, AssertionDigest: r.assertionDigest,
 		Verdicts: r.verdicts,
+	})
+}
+
+// recordException records what an exception says, if r is one, and adds it to the facts of its
+// commit.
+func (re *Recorder) recordException(t *txn.Tx, s *facts.Commit, r *Recording, e *policy.Evidence) error {
+	x, ok := ledgerfacts.Exception(r.Attestation, e)
+	if !ok {
+		return nil
+	}
+	if err := re.auditException(t, s, r, x); err != nil {
+		return err
+	}
+	re.facts.AddException(s, x)
+	return nil
+}
+
+// auditException appends the event of an exception that was granted or ended.
+func (re *Recorder) auditException(t *txn.Tx, s *facts.Commit, r *Recording, x policy.Exception) error {
+	action := ledger.AuditExceptionGranted
+	if x.Until <= t.Now {
+		action = ledger.AuditExceptionEnded
+	}
+	repo := s.Deriver.Repo
+	return re.journal.Audit(t, repo.OrgID, repo.Org, events.Audited{
+		Action: action, Repo: repo.Name, Target: r.Record.ID, After: []ledger.Field{
+			{Name: "commit", Value: r.Record.Commit},
+			{Name: "identity", Value: r.Identity},
+			{Name: "requirement", Value: x.Requirement},
+			{Name: "reason", Value: x.Reason},
+			{Name: "until", Value: x.Until},
+		},
 	})
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -90,6 +91,14 @@ func (r *Recording) setStale(recorded []policy.Evidence) bool {
 	return false
 }
 
+// cause returns the cause of the transitions that the recording of an attestation has.
+func (r *Recording) cause() ledger.Cause {
+	if r.Attestation.Exception != nil {
+		return ledger.Cause{Type: ledger.CauseException, ID: r.Record.ID}
+	}
+	return ledger.Cause{Type: ledger.CauseAttestation, ID: r.Record.ID}
+}
+
 // A duplicate is an existing record of a statement.
 type duplicate struct {
 	rec        ledger.AttestationRecord
@@ -125,4 +134,26 @@ type mergeFact struct {
 	// replaced holds the row ids of the attestations with earlier claims of the same person
 	// about the same source.
 	replaced []int64
+}
+
+// An unverified is the txn.Unready error of a recording that was verified with an earlier keyring.
+type unverified struct{ *Recording }
+
+func (*unverified) Error() string { return ErrKeyringChanged.Error() }
+
+// Prepare implements txn.Unready.
+func (u *unverified) Prepare(ctx context.Context) error {
+	if u.verify == nil {
+		return ErrKeyringChanged
+	}
+	keyring, version, err := u.re.signers.Keyring(ctx, u.Org)
+	if err != nil {
+		return err
+	}
+	a, err := u.verify(keyring)
+	if err != nil {
+		return err
+	}
+	u.SetVerified(a, version)
+	return nil
 }

@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/facts"
 )
@@ -64,4 +65,27 @@ func (re *Recorder) evaluateNew(ctx context.Context, r *Recording, expressions [
 		r.verdicts[x] = verdicts[i]
 	}
 	return nil
+}
+
+// verify verifies an attestation with the keyring of the org, and returns the version of the keyring.
+// It first tries the keyring that was read last, which may be out of date. That is safe: the write
+// compares the version of a keyring that accepted the attestation, and verify reads the present
+// keyring before it rejects one.
+func (re *Recorder) verify(
+	ctx context.Context, org string, verify Verify,
+) (a *attestation.Attestation, version int64, err error) {
+	last, ok := re.signers.LastKeyring(org)
+	if ok {
+		if a, err = verify(last.Keyring); err == nil || attestation.IsMalformed(err) {
+			return a, last.Version, err
+		}
+	}
+	keyring, version, readErr := re.signers.Keyring(ctx, org)
+	if readErr != nil {
+		return nil, 0, readErr
+	}
+	if !ok || version != last.Version {
+		a, err = verify(keyring)
+	}
+	return a, version, err
 }
