@@ -20,6 +20,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/sqlite"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -37,7 +38,7 @@ func steps(t *testing.T, s *Store) (total int) {
 		return nil
 	}
 	for range 8 { // all connections
-		must.OK(t, s.db.ReadLoose(t.Context(), txn.ByOrg(""), func(c *sqldb.Conn) error { return c.Raw(count) }))
+		must.OK(t, s.db.ReadLoose(t.Context(), txn.ByOrg(""), func(c *sqldb.Conn) error { return sqlite.Raw(c, count) }))
 	}
 	return total
 }

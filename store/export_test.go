@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/sqlite"
 	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -19,17 +20,17 @@ import (
 // call, as steps. A connection forgets its statements if they are many.
 func (s *Store) AddPlans(ctx context.Context, plans map[string][]string) error {
 	add := func(c *sqldb.Conn) error {
-		for _, statement := range c.Statements() {
+		for _, statement := range sqlite.Forget(c) {
 			if plans[statement] != nil {
 				continue
 			}
-			steps, err := c.Plan(statement)
+			steps, err := sqlite.Plan(c, statement)
 			if err != nil {
 				return err
 			}
 			plans[statement] = steps
 		}
-		c.CloseStatements()
+		sqlite.Forget(c) // those that Plan has run
 		return nil
 	}
 

@@ -22,7 +22,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/sqlite"
 )
 
 // A tap is a connector to a database file. It calls the function after when an Exec is
@@ -101,7 +101,7 @@ func crashes(t *testing.T, path string) (copies []crash) {
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=foreign_keys(0)" +
 		"&_pragma=temp_store(memory)&_pragma=cache_size(1)", copyFiles})
 	defer tapped.Close()
-	c, err := sqldb.Connect(t.Context(), tapped, &sqldb.Dialect{Classify: func(error) sqldb.Class { return sqldb.Other }})
+	c, err := sqlite.Connect(t.Context(), tapped)
 	must.OK(t, err)
 	defer c.Close()
 

@@ -50,16 +50,15 @@ func (t types) inserting(insert, conflict string) *inserting {
 	}
 	i := new(inserting)
 	var arrays []string
-	for n, column := range strings.Split(match[2], ",") {
+	for column := range strings.SplitSeq(match[2], ",") {
 		kind, ok := t[[2]string{match[1], strings.TrimSpace(column)}]
 		if !ok {
 			return nil
 		}
 		i.kinds = append(i.kinds, kind)
-		arrays = append(arrays, fmt.Sprintf("$%d::%s[]", n+1, kind))
+		arrays = append(arrays, fmt.Sprintf("?::%s[]", kind))
 	}
-	i.text = dialect.SQL(strings.TrimSuffix(insert, "VALUES ")) +
-		"SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")" + dialect.SQL(conflict)
+	i.text = strings.TrimSuffix(insert, "VALUES ") + "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")" + conflict
 	return i
 }
 

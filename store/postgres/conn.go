@@ -16,19 +16,24 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A conn is a connection that connects when it is needed. It implements sqldb.Native.
+// A conn is a connection that connects when it is needed. It implements sqldb.Driver.
 type conn struct {
 	hosts   *hosts
 	traffic *traffic
 	pgx     *pgx.Conn
-	types   types      // of the columns, for QueueRows; nil on a connection that only reads
+	types   types      // of the columns, for Rows; nil on a connection that only reads
 	guard   *guard     // of its COMMITs; nil on a connection that only reads
 	queue   *pgx.Batch // what has not been sent; nil if there is nothing
 	open    *rows      // of which not all are read
 	ahead   []*ahead   // announced, and not run yet
 
+	texts   map[string]string     // of statements as written, in the syntax of PostgreSQL
 	inserts map[string]*inserting // by the text of the statement
 }
+
+// maxTexts is the maximum number of statements whose syntax a connection remembers. In practice the limit
+// is not reached.
+const maxTexts = 1000
 
 // traffic counts what the connections of a process do.
 type traffic struct{ trips, connects atomic.Uint64 }
@@ -36,7 +41,7 @@ type traffic struct{ trips, connects atomic.Uint64 }
 // errNotConnected is the error of statements after Ready has failed.
 var errNotConnected = &sqldb.Error{Class: sqldb.Unreachable, Err: errors.New("there is no connection to the database")}
 
-// Ready implements sqldb.Native.
+// Ready implements sqldb.Driver.
 func (c *conn) Ready(ctx context.Context) (err error) {
 	c.queue, c.ahead = nil, nil // of the one who had the connection before
 	if c.pgx != nil && !c.pgx.IsClosed() {
@@ -59,14 +64,30 @@ func (c *conn) Ready(ctx context.Context) (err error) {
 // wasLost reports whether the connection was lost.
 func (c *conn) wasLost() bool { return c.pgx != nil && c.pgx.IsClosed() }
 
-// Close implements sqldb.Native.
+// Close implements sqldb.Driver.
 func (c *conn) Close() error {
 	hangUp(c.pgx)
 	return nil
 }
 
-// Queue implements sqldb.Native.
-func (c *conn) Queue(statement string, args []any) { c.change().Queue(statement, arguments(args)...) }
+// text returns a statement in the syntax of PostgreSQL, which it remembers.
+func (c *conn) text(statement string) string {
+	text, ok := c.texts[statement]
+	if !ok {
+		if c.texts == nil || len(c.texts) >= maxTexts {
+			c.texts = make(map[string]string)
+		}
+		text = dialect.SQL(statement)
+		c.texts[statement] = text
+	}
+	return text
+}
+
+// Queue implements sqldb.Driver.
+func (c *conn) Queue(statement string, args []any) error {
+	c.change().Queue(c.text(statement), arguments(args)...)
+	return nil
+}
 
 // change returns the queue, for a statement that may change what was read ahead.
 func (c *conn) change() *pgx.Batch {
@@ -98,7 +119,7 @@ func (c *conn) take() (batch *pgx.Batch, err error) {
 	return batch, nil
 }
 
-// Send implements sqldb.Native.
+// Send implements sqldb.Driver.
 func (c *conn) Send(ctx context.Context) error {
 	if c.queue == nil {
 		return nil
@@ -110,9 +131,9 @@ func (c *conn) Send(ctx context.Context) error {
 	return c.pgx.SendBatch(ctx, batch).Close()
 }
 
-// Exec implements sqldb.Native.
+// Exec implements sqldb.Driver.
 func (c *conn) Exec(ctx context.Context, statement string, args []any) (changed int64, err error) {
-	c.change().Queue(statement, arguments(args)...).Exec(func(tag pgconn.CommandTag) error {
+	c.change().Queue(c.text(statement), arguments(args)...).Exec(func(tag pgconn.CommandTag) error {
 		changed = tag.RowsAffected()
 		return nil
 	})
@@ -120,7 +141,7 @@ func (c *conn) Exec(ctx context.Context, statement string, args []any) (changed 
 	return changed, err
 }
 
-// Run implements sqldb.Native.
+// Run implements sqldb.Driver.
 func (c *conn) Run(ctx context.Context, script string) error {
 	c.ahead = nil
 	if err := c.Send(ctx); err != nil {
@@ -133,8 +154,18 @@ func (c *conn) Run(ctx context.Context, script string) error {
 	return err
 }
 
-// Query implements sqldb.Native.
+// Query implements sqldb.Driver.
 func (c *conn) Query(ctx context.Context, query string, args []any) (sqldb.Result, error) {
+	return c.query(ctx, c.text(query), args)
+}
+
+// QueryLong implements sqldb.Driver.
+func (c *conn) QueryLong(ctx context.Context, query string, args []any) (sqldb.Result, error) {
+	return c.query(ctx, c.text(query), args)
+}
+
+// query runs a query in the syntax of PostgreSQL.
+func (c *conn) query(ctx context.Context, query string, args []any) (sqldb.Result, error) {
 	if a := c.announced(query, args); a != nil {
 		return a.run(ctx)
 	}
@@ -165,11 +196,11 @@ type ahead struct {
 	isAnswered bool
 }
 
-// Ahead implements sqldb.Native.
+// Ahead implements sqldb.Driver.
 func (c *conn) Ahead(query string, args []any) {
-	a := &ahead{conn: c, query: query, args: slices.Clone(args)}
+	a := &ahead{conn: c, query: c.text(query), args: slices.Clone(args)}
 	c.ahead = append(c.ahead, a)
-	c.queued().Queue(query, arguments(args)...).Query(a.answer)
+	c.queued().Queue(a.query, arguments(args)...).Query(a.answer)
 }
 
 // answer reads all rows of the answer.
@@ -201,7 +232,7 @@ func (a *ahead) run(ctx context.Context) (sqldb.Result, error) {
 		}
 	}
 	if !a.isAnswered { // a statement before it has failed
-		return a.conn.Query(ctx, a.query, a.args)
+		return a.conn.query(ctx, a.query, a.args)
 	}
 	return &a.rows, nil
 }
@@ -339,18 +370,17 @@ func (r *rows) scan(i int, dest any) error {
 	return r.types.Scan(f.DataTypeOID, f.Format, r.current[i], dest)
 }
 
-// QueueRows implements sqldb.Native.
-func (c *conn) QueueRows(insert, conflict string, columns int, args []any) bool {
+// Rows implements sqldb.Driver.
+func (c *conn) Rows(insert, conflict string, columns int, args []any) (statement string, first, rest []any) {
 	i := c.inserting(insert, conflict)
 	if i == nil {
-		return false
+		return sqldb.TupleRows(insert, conflict, columns, args)
 	}
 	arrays := make([]any, columns)
 	for n, kind := range i.kinds {
 		arrays[n] = column(kind, n, columns, args)
 	}
-	c.change().Queue(i.text, arrays...)
-	return true
+	return i.text, arrays, nil
 }
 
 // inserting returns the INSERT of rows from arrays, which it remembers.
@@ -366,12 +396,12 @@ func (c *conn) inserting(insert, conflict string) *inserting {
 	return c.inserts[key]
 }
 
-// List implements sqldb.Native. For a list with one key, the server keeps the plan; for others, it
+// List implements sqldb.Driver. For a list with one key, the server keeps the plan; for others, it
 // plans each time, because that depends on their length.
-func (c *conn) List(query string, columns int, keys []any) (list string, args []any) {
+func (c *conn) List(query string, columns int, keys []any) (list string, args, rest []any) {
 	if columns == 1 && len(keys) == 1 {
 		kind, _ := c.listOf(query, 0, columns, keys)
-		return strings.TrimSuffix(query, "IN ") + "= ?::" + kind, keys
+		return strings.TrimSuffix(query, "IN ") + "= ?::" + kind, keys, nil
 	}
 	casts := make([]string, columns)
 	for n := range columns {
@@ -379,9 +409,9 @@ func (c *conn) List(query string, columns int, keys []any) (list string, args []
 		casts[n], args = "?::"+kind+"[]", append(args, values)
 	}
 	if columns == 1 {
-		return strings.TrimSuffix(query, "IN ") + "= ANY (" + casts[0] + ")", args
+		return strings.TrimSuffix(query, "IN ") + "= ANY (" + casts[0] + ")", args, nil
 	}
-	return query + "(SELECT * FROM unnest(" + strings.Join(casts, ", ") + "))", args
+	return query + "(SELECT * FROM unnest(" + strings.Join(casts, ", ") + "))", args, nil
 }
 
 // listOf returns the values of a column of a list, and their type. A column that ignores the case

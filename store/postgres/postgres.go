@@ -109,7 +109,7 @@ func (db *DB) open(ctx context.Context, o Options) (err error) {
 	if err := db.conn.Ready(ctx); err != nil {
 		return err
 	}
-	c := sqldb.NewNative(db.conn, &dialect)
+	c := sqldb.NewConn(db.conn, &dialect)
 	if err := checkServer(c); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (db *DB) addReaders() {
 	for lane, n := range connections() {
 		db.Readers.Lanes[lane] = engine.NewPool(db.Closing)
 		for range n {
-			c := sqldb.NewNative(&conn{hosts: db.hosts, traffic: db.traffic}, &dialect)
+			c := sqldb.NewConn(&conn{hosts: db.hosts, traffic: db.traffic}, &dialect)
 			if sqldb.Lane(lane) == sqldb.Requests {
 				c.KeepShort()
 			}

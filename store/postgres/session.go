@@ -27,7 +27,7 @@ func Connect(ctx context.Context, url string) (*Session, error) {
 	if err := c.Ready(ctx); err != nil {
 		return nil, err
 	}
-	s := &Session{sqldb.NewNative(c, &dialect), c}
+	s := &Session{sqldb.NewConn(c, &dialect), c}
 	if err := checkServer(s.Conn); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -199,7 +199,7 @@ func (t *transactions) Commit(*sqldb.Conn) error {
 	stamp := t.hooks.Stamp()
 	switch {
 	case t.all:
-		t.conn.Queue("UPDATE ledger SET writes = writes + 1, stamp = $1 WHERE id = 1", []any{stamp})
+		t.conn.queued().Queue("UPDATE ledger SET writes = writes + 1, stamp = $1 WHERE id = 1", stamp)
 	case len(t.locked) > 0:
 		t.conn.queued().Queue("UPDATE orgs SET writes = writes + 1, stamp = $1 WHERE id = ANY ($2)", stamp, t.locked)
 	}

@@ -4,41 +4,33 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"maps"
 	"math"
-	"slices"
 )
 
-// maxPrepared is the maximum number of prepared statements per connection. In
-// practice the limit is not reached, because few statements have several forms.
-const maxPrepared = 1000
-
-// A Conn is a connection with its prepared statements. Only one goroutine may use
-// it at a time.
+// A Conn is a connection to a database. Only one goroutine may use it at a time.
 type Conn struct {
+	driver  Driver
 	dialect *Dialect
-	// Either sql with its prepared statements, or native with the statements in its syntax. Until Ready
-	// takes sql from the pool, it is nil.
-	sql    *sql.Conn
-	pool   *sql.DB
-	check  func() error
-	stmts  map[string]*sql.Stmt
-	native Native
-	texts  map[string]string
-	// answered reports whether the native connection has had a result since Ready.
+	// answered reports whether the database has answered since Ready.
 	answered bool
-	reading  int  // the number of queries whose rows are being read
 	short    bool // whether Long refuses to continue
 	turns    Turns
-	// ctx ends the queries of a read. The writer's connection always has the
-	// background context: to interrupt a write would roll back the whole batch.
+	// ctx ends the queries of a read. That of a writer which shares its process with the database never
+	// ends: to interrupt a write would roll back the whole batch.
 	ctx context.Context
 	// rows counts the rows that queries have returned since TakeRows.
 	rows uint64
 	// unreadable, if not nil, is called with each row that cannot be read. See OnUnreadable.
 	unreadable func(*ValueError)
 }
+
+// NewConn returns a connection by a driver, whose SQL has a dialect.
+func NewConn(d Driver, dialect *Dialect) *Conn {
+	return &Conn{driver: d, dialect: dialect, ctx: context.Background()}
+}
+
+// Driver returns the driver, for what only its engine can do.
+func (c *Conn) Driver() Driver { return c.driver }
 
 // OnUnreadable has reads leave out rows with a value that cannot be read, for which they call report. With nil,
 // such a row ends the read, as it does by default.
@@ -51,31 +43,8 @@ func (c *Conn) TakeRows() uint64 {
 	return n
 }
 
-// Connect takes a connection from the pool of db.
-func Connect(ctx context.Context, db *sql.DB, dialect *Dialect) (*Conn, error) {
-	c := ConnectLater(db, dialect, func() error { return nil })
-	if err := c.Ready(ctx); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// ConnectLater returns a connection that Ready takes from the pool of db, unless check returns an error
-// before or after.
-func ConnectLater(db *sql.DB, dialect *Dialect, check func() error) *Conn {
-	return &Conn{
-		pool: db, check: check, dialect: dialect, stmts: make(map[string]*sql.Stmt), ctx: context.Background(),
-	}
-}
-
-// NewNative returns a connection without database/sql.
-func NewNative(native Native, dialect *Dialect) *Conn {
-	return &Conn{native: native, dialect: dialect, texts: make(map[string]string), ctx: context.Background()}
-}
-
-// SetContext sets the context of the queries that follow. When it ends, so do the
-// queries, with the context's error. Only connections that read may have a context
-// that ends.
+// SetContext sets the context of the statements that follow. When it ends, so do the queries, with the
+// context's error.
 func (c *Conn) SetContext(ctx context.Context) { c.ctx = ctx }
 
 // KeepShort marks a connection of the lane Requests, on which long reads do not continue.
@@ -96,37 +65,6 @@ func (c *Conn) Long() error {
 // Turns lets as many reads at a time examine rows as it has room for.
 type Turns chan struct{}
 
-// Ready connects a connection that was lost or never made. It must not be called in a
-// transaction.
-func (c *Conn) Ready(ctx context.Context) error {
-	if c.native == nil {
-		return c.dialect.wrap(c.takeFromPool(ctx))
-	}
-	c.answered = false
-	return c.dialect.wrap(c.native.Ready(ctx))
-}
-
-func (c *Conn) takeFromPool(ctx context.Context) error {
-	if c.sql != nil {
-		return nil
-	}
-	if err := c.check(); err != nil {
-		return err
-	}
-	conn, err := c.pool.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	if err := c.check(); err != nil {
-		return errors.Join(err, conn.Close())
-	}
-	c.sql = conn
-	return nil
-}
-
-// Answered reports whether the database has answered a statement since Ready.
-func (c *Conn) Answered() bool { return c.answered }
-
 // TakeTurns lets InTurn wait for a place in turns.
 func (c *Conn) TakeTurns(turns Turns) { c.turns = turns }
 
@@ -146,110 +84,44 @@ func (c *Conn) InTurn(fn func() error) error {
 	return fn()
 }
 
-// Close closes the prepared statements and the connection.
-func (c *Conn) Close() error {
-	if c.native != nil {
-		return c.native.Close()
-	}
-	c.CloseStatements()
-	if c.sql == nil {
-		return nil
-	}
-	return c.sql.Close()
+// Ready connects a connection that was lost or never made. It must not be called in a
+// transaction.
+func (c *Conn) Ready(ctx context.Context) error {
+	c.answered = false
+	return c.dialect.wrap(c.driver.Ready(ctx))
 }
 
-// CloseStatements closes the prepared statements. They are prepared again when they run.
-func (c *Conn) CloseStatements() {
-	for _, stmt := range c.stmts {
-		_ = stmt.Close()
-	}
-	clear(c.stmts)
-}
+// Answered reports whether the database has answered a statement since Ready.
+func (c *Conn) Answered() bool { return c.answered }
 
-func (c *Conn) prepare(statement string) (*sql.Stmt, error) {
-	if stmt, ok := c.stmts[statement]; ok {
-		return stmt, nil
-	}
-	if len(c.stmts) >= maxPrepared && c.reading == 0 { // a statement in use must stay open
-		c.CloseStatements()
-	}
-	stmt, err := c.sql.PrepareContext(context.Background(), c.dialect.SQL(statement))
-	if err != nil {
-		return nil, fmt.Errorf("prepare %q: %w", statement, c.dialect.wrap(err))
-	}
-	c.stmts[statement] = stmt
-	return stmt, nil
-}
+// Close closes the connection.
+func (c *Conn) Close() error { return c.driver.Close() }
 
 // Exec runs a statement that returns no rows. It returns the number of rows
 // changed.
 func (c *Conn) Exec(statement string, args ...any) (changed int64, err error) {
-	if c.native != nil {
-		changed, err = c.native.Exec(c.ctx, c.text(statement), args)
-		c.answered = c.answered || err == nil
-		return changed, c.dialect.wrap(err)
-	}
-	stmt, err := c.prepare(statement)
-	if err != nil {
-		return 0, err
-	}
-	result, err := stmt.Exec(args...)
-	if err != nil {
-		return 0, c.dialect.wrap(err)
-	}
-	return result.RowsAffected()
-}
-
-// text returns a statement in the syntax of the engine.
-func (c *Conn) text(statement string) string {
-	text, ok := c.texts[statement]
-	if !ok {
-		if len(c.texts) >= maxPrepared {
-			clear(c.texts)
-		}
-		text = c.dialect.SQL(statement)
-		c.texts[statement] = text
-	}
-	return text
+	changed, err = c.driver.Exec(c.ctx, statement, args)
+	c.answered = c.answered || err == nil
+	return changed, c.dialect.wrap(err)
 }
 
 // Queue runs a statement that returns no rows, at the latest before the next statement that is
 // not queued: engines on another host get several of them in one round trip. An error is then
 // that of the next statement, or of Send.
 func (c *Conn) Queue(statement string, args ...any) error {
-	if c.native != nil {
-		c.native.Queue(c.text(statement), args)
-		return nil
-	}
-	_, err := c.Exec(statement, args...)
-	return err
+	return c.dialect.wrap(c.driver.Queue(statement, args))
 }
 
 // Ahead announces a query of few rows that is going to be run with the same arguments, with nothing
 // changed before. Engines on another host get it together with the next statement. To run it is
 // faster then; not to run it is no error.
-func (c *Conn) Ahead(query string, args ...any) {
-	if c.native != nil {
-		c.native.Ahead(c.text(query), args)
-	}
-}
+func (c *Conn) Ahead(query string, args ...any) { c.driver.Ahead(query, args) }
 
 // Send runs the queued statements.
-func (c *Conn) Send() error {
-	if c.native == nil {
-		return nil
-	}
-	return c.dialect.wrap(c.native.Send(c.ctx))
-}
+func (c *Conn) Send() error { return c.dialect.wrap(c.driver.Send(c.ctx)) }
 
 // Run runs a script of one or more statements without preparing them.
-func (c *Conn) Run(script string) error {
-	if c.native != nil {
-		return c.dialect.wrap(c.native.Run(c.ctx, script))
-	}
-	_, err := c.sql.ExecContext(context.Background(), script)
-	return c.dialect.wrap(err)
-}
+func (c *Conn) Run(script string) error { return c.dialect.wrap(c.driver.Run(c.ctx, script)) }
 
 // Insert runs an INSERT into a table with a column id, and returns the id of the
 // new row.
@@ -272,26 +144,12 @@ func (c *Conn) Row(query string, args ...any) Scanner {
 }
 
 func (c *Conn) row(query string, args []any) Scanner {
-	if c.native != nil {
-		rows, err := c.native.Query(c.ctx, c.text(query), args)
-		if err != nil {
-			return failedRow{c.dialect.wrap(err)}
-		}
-		return firstRow{rows, c}
-	}
-	stmt, err := c.prepare(query)
+	rows, err := c.driver.Query(c.ctx, query, args)
 	if err != nil {
-		return failedRow{err}
+		return failedRow{c.dialect.wrap(err)}
 	}
-	return row{stmt.QueryRow(args...), c.dialect}
+	return firstRow{rows, c}
 }
-
-type row struct {
-	*sql.Row
-	dialect *Dialect
-}
-
-func (r row) Scan(dest ...any) error { return r.dialect.wrap(r.Row.Scan(dest...)) }
 
 // A firstRow is the first row of a query.
 type firstRow struct {
@@ -299,7 +157,7 @@ type firstRow struct {
 	conn *Conn
 }
 
-func (r firstRow) Scan(dest ...any) (err error) {
+func (r firstRow) Scan(dest ...any) error {
 	defer r.rows.Close()
 	if r.rows.Next() {
 		r.conn.answered = true
@@ -323,30 +181,33 @@ func (r failedRow) Scan(...any) error { return r.err }
 // stops and returns it. It also stops between two rows if the context of the
 // connection ends.
 func (c *Conn) Each(visit func(Scanner) error, query string, args ...any) error {
-	return c.each(context.Background(), visit, query, args)
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	rows, err := c.driver.Query(c.ctx, query, args)
+	if err != nil {
+		return c.dialect.wrap(err)
+	}
+	return c.visitAll(rows, c.visiting(visit, query))
 }
 
 // EachLong is like Each, for a query that may examine many rows before it returns
 // the first: if the context of the connection ends, the database interrupts it. That
 // costs some microseconds.
 func (c *Conn) EachLong(visit func(Scanner) error, query string, args ...any) error {
-	return c.each(c.ctx, visit, query, args)
-}
-
-// each runs a query under ctx, which is the context of the connection or never ends.
-func (c *Conn) each(ctx context.Context, visit func(Scanner) error, query string, args []any) error {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	rows, err := c.query(ctx, query, args)
+	rows, err := c.driver.QueryLong(c.ctx, query, args)
 	if err != nil {
-		return err
+		return c.dialect.wrap(err)
 	}
-	defer rows.Close()
-	c.reading++
-	defer func() { c.reading-- }()
+	return c.visitAll(rows, c.visiting(visit, query))
+}
 
-	visit = c.visiting(visit, query)
+// visitAll visits all rows of a query, and closes them.
+func (c *Conn) visitAll(rows Result, visit func(Scanner) error) error {
+	defer rows.Close()
 	for rows.Next() {
 		c.rows++
 		c.answered = true
@@ -382,19 +243,6 @@ func (c *Conn) visiting(visit func(Scanner) error, query string) func(Scanner) e
 	}
 }
 
-func (c *Conn) query(ctx context.Context, query string, args []any) (Result, error) {
-	if c.native != nil {
-		rows, err := c.native.Query(c.ctx, c.text(query), args)
-		return rows, c.dialect.wrap(err)
-	}
-	stmt, err := c.prepare(query)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := stmt.QueryContext(ctx, args...)
-	return rows, c.dialect.wrap(err)
-}
-
 // All runs a query and returns its rows, each read by scan.
 func All[T any](c *Conn, scan func(Scanner) (T, error), query string, args ...any) ([]T, error) {
 	var list []T
@@ -420,59 +268,3 @@ func (c *Conn) NextIDs(table string) (next, end int64, err error) {
 
 // AheadIDs announces NextIDs of a table.
 func (c *Conn) AheadIDs(table string) { c.Ahead(c.dialect.NextID + table) }
-
-// Raw calls fn with the connection of the driver.
-func (c *Conn) Raw(fn func(driverConn any) error) error { return c.sql.Raw(fn) }
-
-// Statements returns the prepared statements as written, before they are
-// translated to the dialect.
-func (c *Conn) Statements() []string {
-	return append(slices.Collect(maps.Keys(c.stmts)), slices.Collect(maps.Keys(c.texts))...)
-}
-
-// Plan returns the steps of the engine's query plan for a statement.
-func (c *Conn) Plan(statement string) ([]string, error) {
-	if c.native != nil {
-		return nil, errors.New("plans depend on statistics")
-	}
-	var steps []string
-	explain := c.dialect.Explain + c.dialect.SQL(statement)
-	rows, err := c.sql.QueryContext(context.Background(), explain, make([]any, parameters(statement))...)
-	if err != nil {
-		return nil, c.dialect.wrap(err)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-
-	row := make([]any, len(columns))
-	for i := range row {
-		row[i] = new(any)
-	}
-	for rows.Next() {
-		if err := rows.Scan(row...); err != nil {
-			return nil, err
-		}
-		steps = append(steps, fmt.Sprint(*row[len(row)-1].(*any))) // the last column is the text
-	}
-	return steps, rows.Err()
-}
-
-// parameters returns the number of parameters of a statement, written ? or ?1 to
-// ?9.
-func parameters(statement string) int {
-	plain, numbered := 0, 0
-	for i := range len(statement) {
-		if statement[i] != '?' {
-			continue
-		}
-		if i+1 < len(statement) && statement[i+1] >= '1' && statement[i+1] <= '9' {
-			numbered = max(numbered, int(statement[i+1]-'0'))
-		} else {
-			plain++
-		}
-	}
-	return plain + numbered
-}

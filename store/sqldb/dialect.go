@@ -29,9 +29,6 @@ type Dialect struct {
 	NextID string
 	// IDs is how many ids such a query reserves. 0 means as many as are needed.
 	IDs int64
-	// Explain is the prefix with which a statement returns its query plan, one step
-	// per row.
-	Explain string
 	// Classify returns the class of an error from the driver.
 	Classify func(error) Class
 }

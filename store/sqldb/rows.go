@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// maxRows is the maximum number of rows that one statement of Rows.Flush writes,
-// and of keys in one query of EachIn. Longer lists take several statements.
+// maxRows is the maximum number of rows in a statement of TupleRows, and of keys in a query of
+// TupleList. Longer lists take several statements.
 const maxRows = 128
 
 // Rows buffers rows of one table and writes many of them per statement. This is
@@ -46,17 +46,21 @@ func (r *Rows) Reset() {
 // if Flush fails.
 func (r *Rows) Flush(c *Conn) error {
 	defer r.Reset()
-	if c.native != nil && len(r.args) > 0 && c.native.QueueRows(r.insert, r.conflict, r.columns, r.args) {
-		return nil
-	}
 	for rest := r.args; len(rest) > 0; {
-		n := rowsPerStatement(len(rest) / r.columns)
-		if err := c.Queue(r.insert+tuples(n, r.columns)+r.conflict, rest[:n*r.columns]...); err != nil {
+		var statement string
+		var args []any
+		statement, args, rest = c.driver.Rows(r.insert, r.conflict, r.columns, rest)
+		if err := c.Queue(statement, args...); err != nil {
 			return err
 		}
-		rest = rest[n*r.columns:]
 	}
 	return nil
+}
+
+// TupleRows implements Driver.Rows with a list of VALUES.
+func TupleRows(insert, conflict string, columns int, args []any) (statement string, first, rest []any) {
+	n := rowsPerStatement(len(args) / columns)
+	return insert + tuples(n, columns) + conflict, args[:n*columns], args[n*columns:]
 }
 
 // rowsPerStatement returns how many of n rows the next statement writes: a power
@@ -77,36 +81,35 @@ func tuples(rows, columns int) string {
 }
 
 // EachIn runs a query that ends with IN for keys of the given number of columns,
-// up to 128 keys at a time, and calls visit for each row.
+// and calls visit for each row.
 func (c *Conn) EachIn(visit func(Scanner) error, query string, columns int, keys []any) error {
-	if c.native != nil {
-		if len(keys) == 0 {
-			return nil
-		}
-		list, args := c.native.List(query, columns, keys)
-		return c.Each(visit, list, args...)
-	}
 	for rest := keys; len(rest) > 0; {
-		n := min(len(rest)/columns, maxRows)
-		padded := padKeys(rest[:n*columns], columns)
-		list := "(/*+rows*/ " + tuples(len(padded)/columns, columns) + ")"
-		if columns == 1 {
-			list = "(?" + strings.Repeat(", ?", len(padded)-1) + ")"
-		}
-		if err := c.Each(visit, query+list, padded...); err != nil {
+		var list string
+		var args []any
+		list, args, rest = c.driver.List(query, columns, rest)
+		if err := c.Each(visit, list, args...); err != nil {
 			return err
 		}
-		rest = rest[n*columns:]
 	}
 	return nil
 }
 
 // AheadIn announces a query of EachIn.
 func (c *Conn) AheadIn(query string, columns int, keys []any) {
-	if c.native != nil && len(keys) > 0 {
-		list, args := c.native.List(query, columns, keys)
+	if len(keys) > 0 {
+		list, args, _ := c.driver.List(query, columns, keys)
 		c.Ahead(list, args...)
 	}
+}
+
+// TupleList implements Driver.List with a list of parameters.
+func TupleList(query string, columns int, keys []any) (list string, first, rest []any) {
+	n := min(len(keys)/columns, maxRows)
+	first = padKeys(keys[:n*columns], columns)
+	if columns == 1 {
+		return query + "(?" + strings.Repeat(", ?", len(first)-1) + ")", first, keys[n:]
+	}
+	return query + "(/*+rows*/ " + tuples(len(first)/columns, columns) + ")", first, keys[n*columns:]
 }
 
 // padKeys repeats the last key until the number of keys is a power of two. IN

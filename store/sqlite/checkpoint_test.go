@@ -58,7 +58,7 @@ func TestFailingCheckpointsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	db := open(t, path, noHooks)
-	c, err := sqldb.Connect(t.Context(), openRaw(t, path), &dialect)
+	c, err := Connect(t.Context(), openRaw(t, path))
 	must.OK(t, err)
 	var begun []sqldb.Incident
 	h := engine.NewHealth(func(t sqldb.Incident) { begun = append(begun, t) }, nil, db.help)

@@ -142,7 +142,7 @@ func verifyCopy(ctx context.Context, path string) (version int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	c, err := sqldb.Connect(ctx, db, &dialect)
+	c, err := Connect(ctx, db)
 	if err != nil {
 		return 0, err
 	}

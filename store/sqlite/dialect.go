@@ -16,7 +16,6 @@ var dialect = sqldb.Dialect{
 	Rewrite:   []string{"/*+ordered*/ JOIN", "CROSS JOIN", "/*+rows*/", "VALUES"},
 	IndexHint: [2]string{"INDEXED BY ", ""},
 	NextID:    "SELECT coalesce(max(id), 0) + 1 FROM ",
-	Explain:   "EXPLAIN QUERY PLAN ",
 	Classify:  classify,
 }
 

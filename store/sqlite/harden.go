@@ -50,7 +50,7 @@ func (h hardened) Connect(ctx context.Context) (driver.Conn, error) {
 
 // setDefensive switches the defensive mode of a connection.
 func setDefensive(c *sqldb.Conn, on bool) error {
-	return c.Raw(func(conn any) error { return configure(conn, sqlite3.SQLITE_DBCONFIG_DEFENSIVE, on) })
+	return Raw(c, func(conn any) error { return configure(conn, sqlite3.SQLITE_DBCONFIG_DEFENSIVE, on) })
 }
 
 // vaSlot is the size of an argument in a list of libc.VaList, in bytes.

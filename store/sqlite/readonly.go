@@ -46,7 +46,7 @@ func (db *DB) openReadOnly(ctx context.Context, path string) (err error) {
 	}
 
 	for i := range readers()[sqldb.Writes] {
-		c, err := sqldb.Connect(ctx, db.readDB, &dialect)
+		c, err := Connect(ctx, db.readDB)
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func SchemaOf(ctx context.Context, path string) (version int, current bool, err 
 		return 0, false, err
 	}
 	defer func() { err = errors.Join(err, db.Close(), changed(path, still)) }()
-	c, err := sqldb.Connect(ctx, db, &dialect)
+	c, err := Connect(ctx, db)
 	if err != nil {
 		return 0, false, err
 	}

@@ -102,7 +102,7 @@ func migrated(version int) (s sqldb.Schema, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	c, err := sqldb.Connect(context.Background(), db, &dialect)
+	c, err := Connect(context.Background(), db)
 	if err != nil {
 		return nil, err
 	}

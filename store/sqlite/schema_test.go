@@ -48,7 +48,7 @@ func TestNewDatabaseHasTheSchemaOfTheMigrations(t *testing.T) {
 	want, err := migrated(len(files))
 	must.OK(t, err)
 
-	c, err := sqldb.Connect(t.Context(), openRaw(t, path), &dialect)
+	c, err := Connect(t.Context(), openRaw(t, path))
 	must.OK(t, err)
 	defer c.Close()
 	version, got, err := readSchema(c)
@@ -64,7 +64,7 @@ func scriptOfMigrations(t *testing.T, files []string) string {
 	db, err := openHardened("file::memory:")
 	must.OK(t, err)
 	defer db.Close()
-	c, err := sqldb.Connect(t.Context(), db, &dialect)
+	c, err := Connect(t.Context(), db)
 	must.OK(t, err)
 	defer c.Close()
 	must.OK(t, migrateAll(c, files, 0, nil))

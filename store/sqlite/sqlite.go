@@ -83,7 +83,7 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	if db.writeDB, err = openFile(path, writerPragmas(o)); err != nil {
 		return err
 	}
-	c, err := sqldb.Connect(ctx, db.writeDB, &dialect)
+	c, err := Connect(ctx, db.writeDB)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	turns := make(sqldb.Turns, searches())
 	for lane, n := range readers() {
 		for range n {
-			c := sqldb.ConnectLater(db.readDB, &dialect, db.guard.check)
+			c := connectLater(db.readDB, db.guard.check)
 			if o.Serve { // reads of a server go on if the file is moved away
 				if err := c.Ready(ctx); err != nil {
 					return err
@@ -126,7 +126,7 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 
 // startWriter starts the writer on c, and the checkpointer on a new connection.
 func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
-	checkpoints, err := sqldb.Connect(ctx, db.writeDB, &dialect)
+	checkpoints, err := Connect(ctx, db.writeDB)
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}
@@ -244,7 +244,7 @@ const watchInterval = 250 * time.Millisecond
 
 // Watch implements sqldb.Engine.
 func (db *DB) Watch(ctx context.Context, checked func(changed bool, err error)) {
-	c, err := sqldb.Connect(ctx, db.readDB, &dialect)
+	c, err := Connect(ctx, db.readDB)
 	if err != nil {
 		checked(false, err)
 		return

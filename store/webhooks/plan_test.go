@@ -34,7 +34,7 @@ func TestDeliveryQueriesUseIndexes(t *testing.T) {
 	for name, query := range webhooks.Queries() {
 		t.Run(name, func(t *testing.T) {
 			must.OK(t, db.Read(t.Context(), txn.ByOrg(""), func(c *sqldb.Conn) error {
-				steps, err := c.Plan(query)
+				steps, err := sqlite.Plan(c, query)
 				plan := strings.Join(steps, "\n")
 				if want[name] == "" || !strings.Contains(plan, "USING "+want[name]) {
 					t.Errorf("plan is\n%s\nwant it to use %s", plan, want[name])
