@@ -21,18 +21,24 @@ const selectHead = "SELECT next_seq, log_id, log_first, log_built FROM orgs WHER
 func (j *Journal) NextSeq(t *txn.Tx, orgID int64) (int64, error) {
 	head, ok := j.heads[orgID]
 	if !ok {
-		err := t.Row(selectHead, orgID).Scan(&head.seq, &head.log, &head.first, &head.built)
-		if err != nil {
+		j.AskHead(t, orgID)
+		var err error
+		if head, err = j.asked[orgID](); err != nil {
 			return 0, fmt.Errorf("number event: %w", err)
 		}
+		delete(j.asked, orgID)
 		j.heads[orgID] = head
 	}
 	return head.seq + j.total.appended[orgID] + j.left.appended[orgID], nil
 }
 
-// AnnounceHead announces the query for the end of an org's events.
-func (j *Journal) AnnounceHead(t *txn.Tx, orgID int64) {
-	if _, ok := j.heads[orgID]; !ok {
-		t.Ahead(selectHead, orgID)
+// AskHead asks for the end of an org's events, for a write that is going to append some.
+func (j *Journal) AskHead(t *txn.Tx, orgID int64) {
+	if _, ok := j.heads[orgID]; !ok && j.asked[orgID] == nil {
+		j.asked[orgID] = txn.Ask(t.Reader, scanHead, selectHead, orgID)
 	}
+}
+
+func scanHead(row txn.Scanner) (h logHead, err error) {
+	return h, row.Scan(&h.seq, &h.log, &h.first, &h.built)
 }

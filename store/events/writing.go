@@ -13,6 +13,8 @@ type writing struct {
 	rows rows
 	// heads holds, by org, the end of its events at the start of the transaction.
 	heads map[int64]logHead
+	// asked holds, by org, what a write has asked for heads.
+	asked map[int64]func() (logHead, error)
 	// left is what the write that runs leaves to the transaction, and total what all writes have.
 	left, total left
 	// hooks caches the webhooks of repos during a write.
@@ -51,6 +53,7 @@ INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) 
 			audits:     sqldb.NewRows("INSERT INTO audits (org_id, seq, event, kind, action, repo, actor) VALUES ", "", 7),
 		},
 		heads: make(map[int64]logHead),
+		asked: make(map[int64]func() (logHead, error)),
 		left:  left{appended: make(map[int64]int64)},
 		total: left{appended: make(map[int64]int64)},
 	}
@@ -103,6 +106,7 @@ func (w *writing) discard() {
 func (w *writing) begin() {
 	w.left.reset()
 	clear(w.hooks)
+	clear(w.asked)
 }
 
 // reset prepares for the next transaction.

@@ -73,23 +73,26 @@ func FindDetails(rd txn.Reader, commitID int64) (Details, error) {
 	return d, err
 }
 
-// SelectLineage selects the lineage of a commit by its row id.
-const SelectLineage = "SELECT parents, ancestors, contained FROM commit_details WHERE commit_id = ?"
-
 // FindLineage reads the details without the changes, which may be large.
-func FindLineage(rd txn.Reader, commitID int64) (d Details, err error) {
-	err = rd.Each(func(row txn.Scanner) error {
-		var parents, ancestors, contained []byte
-		if err := row.Scan(&parents, &ancestors, &contained); err != nil {
-			return err
+func FindLineage(rd txn.Reader, commitID int64) (Details, error) { return AskLineage(rd, commitID)() }
+
+// AskLineage asks the query of FindLineage, and returns the function that takes the answer.
+func AskLineage(rd txn.Reader, commitID int64) func() (Details, error) {
+	asked := rd.Ask("SELECT parents, ancestors, contained FROM commit_details WHERE commit_id = ?", commitID)
+	return func() (d Details, err error) {
+		err = asked.Each(func(row txn.Scanner) error {
+			var parents, ancestors, contained []byte
+			if err := row.Scan(&parents, &ancestors, &contained); err != nil {
+				return err
+			}
+			return errors.Join(json.Unmarshal(parents, &d.Parents), json.Unmarshal(ancestors, &d.Ancestors),
+				json.Unmarshal(contained, &d.Contained))
+		})
+		if err != nil {
+			return d, fmt.Errorf("read commit details: %w", err)
 		}
-		return errors.Join(json.Unmarshal(parents, &d.Parents), json.Unmarshal(ancestors, &d.Ancestors),
-			json.Unmarshal(contained, &d.Contained))
-	}, SelectLineage, commitID)
-	if err != nil {
-		return d, fmt.Errorf("read commit details: %w", err)
+		return d, nil
 	}
-	return d, nil
 }
 
 // SaveDetails stores the details of a commit.
@@ -152,26 +155,31 @@ func FindChanges(rd txn.Reader, commitID int64) (changes []radar.Change, err err
 	return changes, err
 }
 
-// SelectClaimedChanges selects the change record of a commit, and the paths that were ever claimed.
-const SelectClaimedChanges = "SELECT changes, paths FROM commit_details WHERE commit_id = ?"
-
 // FindClaimedChanges reads the newest change record of a commit, and all paths ever
 // claimed, if they are others. Both are nil if the commit has no change record.
 func FindClaimedChanges(rd txn.Reader, commitID int64) (changes []radar.Change, paths []string, err error) {
-	err = rd.Each(func(row txn.Scanner) error {
-		var changesText, pathsText []byte
-		if err := row.Scan(&changesText, &pathsText); err != nil {
-			return err
+	return AskClaimedChanges(rd, commitID)()
+}
+
+// AskClaimedChanges asks the query of FindClaimedChanges, and returns the function that takes the answer.
+func AskClaimedChanges(rd txn.Reader, commitID int64) func() ([]radar.Change, []string, error) {
+	asked := rd.Ask("SELECT changes, paths FROM commit_details WHERE commit_id = ?", commitID)
+	return func() (changes []radar.Change, paths []string, err error) {
+		err = asked.Each(func(row txn.Scanner) error {
+			var changesText, pathsText []byte
+			if err := row.Scan(&changesText, &pathsText); err != nil {
+				return err
+			}
+			if changes, err = DecodeChanges(changesText); err != nil || pathsText == nil {
+				return err
+			}
+			return json.Unmarshal(pathsText, &paths)
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("read changes: %w", err)
 		}
-		if changes, err = DecodeChanges(changesText); err != nil || pathsText == nil {
-			return err
-		}
-		return json.Unmarshal(pathsText, &paths)
-	}, SelectClaimedChanges, commitID)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read changes: %w", err)
+		return changes, paths, nil
 	}
-	return changes, paths, nil
 }
 
 // FindCommit finds a commit of a repo by its full id, or by a prefix that is unique in the repo.
@@ -204,19 +212,21 @@ WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.ID, prefix, 
 	return commits[0], nil
 }
 
-// SelectCorrections selects the newest corrections of a commit, up to a limit.
-const SelectCorrections = `
-SELECT at, by, field, before, after FROM corrections WHERE commit_id = ? ORDER BY id DESC LIMIT ?`
-
-// NewestCorrections reads the newest corrections of a commit, newest first.
-func NewestCorrections(rd txn.Reader, commitID int64) ([]ledger.Correction, error) {
-	list, err := txn.All(rd, func(row txn.Scanner) (c ledger.Correction, err error) {
+// AskCorrections asks for the newest corrections of a commit, and returns the function that takes the answer,
+// newest first.
+func AskCorrections(rd txn.Reader, commitID int64) func() ([]ledger.Correction, error) {
+	asked := txn.AskAll(rd, func(row txn.Scanner) (c ledger.Correction, err error) {
 		return c, row.Scan(&c.At, &c.By, &c.Field, &c.Before, &c.After)
-	}, SelectCorrections, commitID, ledger.MaxCorrections)
-	if err != nil {
-		return nil, fmt.Errorf("read corrections: %w", err)
+	}, `
+SELECT at, by, field, before, after FROM corrections WHERE commit_id = ? ORDER BY id DESC LIMIT ?`,
+		commitID, ledger.MaxCorrections)
+	return func() ([]ledger.Correction, error) {
+		list, err := asked()
+		if err != nil {
+			return nil, fmt.Errorf("read corrections: %w", err)
+		}
+		return list, nil
 	}
-	return list, nil
 }
 
 // AddCorrection stores what was corrected in a commit.

@@ -100,9 +100,6 @@ SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expi
   failing_since, standing
 FROM commits `
 
-// SelectCommitByID selects a commit by its row id.
-const SelectCommitByID = SelectCommitRow + "WHERE id = ?"
-
 // ScanCommitRow scans a row of SelectCommitRow.
 func ScanCommitRow(row txn.Scanner) (*CommitRow, error) {
 	c := new(CommitRow)
@@ -115,9 +112,17 @@ func ScanCommitRow(row txn.Scanner) (*CommitRow, error) {
 
 // FindCommitRow reads a commit by its row id.
 func FindCommitRow(rd txn.Reader, id int64) (*CommitRow, error) {
-	c, err := ScanCommitRow(rd.Row(SelectCommitByID, id))
-	if err != nil {
-		return nil, fmt.Errorf("read commit: %w", err)
+	return AskCommitRow(rd, id)()
+}
+
+// AskCommitRow asks the query of FindCommitRow, and returns the function that takes the answer.
+func AskCommitRow(rd txn.Reader, id int64) func() (*CommitRow, error) {
+	asked := txn.Ask(rd, ScanCommitRow, SelectCommitRow+"WHERE id = ?", id)
+	return func() (*CommitRow, error) {
+		c, err := asked()
+		if err != nil {
+			return nil, fmt.Errorf("read commit: %w", err)
+		}
+		return c, nil
 	}
-	return c, nil
 }

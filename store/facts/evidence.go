@@ -5,29 +5,33 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/signers"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// SelectLatest selects the latest attestations of commits with who has signed them.
-const SelectLatest = `
+// A Latest is the latest attestation of a signer for a predicate of a commit, by row ids.
+type Latest struct {
+	commit, attestation int64
+	signers.Who
+}
+
+// AskLatest asks for the latest attestations of commits, and returns the function that takes the answer.
+func AskLatest(rd txn.Reader, ids ...any) func() ([]Latest, error) {
+	each := rd.AskIn(`
 SELECT l.commit_id, l.attestation_id, s.person, s.individual
 FROM latest l /*+ordered*/ JOIN signers s ON s.id = l.signer_id
-WHERE l.commit_id IN `
+WHERE l.commit_id IN `, 1, ids)
+	return func() ([]Latest, error) {
+		return sqldb.ScanAll(each, func(row txn.Scanner) (l Latest, err error) {
+			return l, row.Scan(&l.commit, &l.attestation, &l.Person, &l.Individual)
+		})
+	}
+}
 
 // gatherEvidence reads the evidence of commits: the latest attestation of each
-// signer for each predicate.
-func (fa *Facts) gatherEvidence(rd txn.Reader, byID map[int64]*Commit, ids []any) error {
-	type latest struct {
-		commit, attestation int64
-		signers.Who
-	}
-	var list []latest
-	err := rd.EachIn(func(row txn.Scanner) error {
-		var l latest
-		err := row.Scan(&l.commit, &l.attestation, &l.Person, &l.Individual)
-		list = append(list, l)
-		return err
-	}, SelectLatest, 1, ids)
+// signer for each predicate, which latest returns.
+func (fa *Facts) gatherEvidence(rd txn.Reader, byID map[int64]*Commit, latest func() ([]Latest, error)) error {
+	list, err := latest()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,11 @@ import (
 
 // Gather reads the facts of commits. The list must not contain duplicates.
 func (fa *Facts) Gather(rd txn.Reader, list []*Commit) error {
+	return fa.gather(rd, list, func(ids []any) func() ([]Latest, error) { return AskLatest(rd, ids...) })
+}
+
+// gather is Gather. askLatest is AskLatest.
+func (fa *Facts) gather(rd txn.Reader, list []*Commit, askLatest func(ids []any) func() ([]Latest, error)) error {
 	byID := make(map[int64]*Commit, len(list))
 	var attested, blockable, changing []any
 	var judged []*Commit
@@ -39,7 +44,7 @@ func (fa *Facts) Gather(rd txn.Reader, list []*Commit) error {
 		}
 	}
 
-	if err := fa.gatherEvidence(rd, byID, attested); err != nil {
+	if err := fa.gatherEvidence(rd, byID, askLatest(attested)); err != nil {
 		return fmt.Errorf("read evidence: %w", err)
 	}
 	if err := fa.gatherCarried(rd, list); err != nil {
@@ -63,10 +68,18 @@ func (fa *Facts) Gather(rd txn.Reader, list []*Commit) error {
 	return nil
 }
 
-// GatherOne is like gather, for one commit.
+// GatherOne is like Gather, for one commit.
 func (fa *Facts) GatherOne(rd txn.Reader, d *Deriver, c *CommitRow) (*Commit, error) {
 	s := &Commit{CommitRow: c, Deriver: d}
 	return s, fa.Gather(rd, []*Commit{s})
+}
+
+// GatherAsked is like GatherOne, with the answer of AskLatest.
+func (fa *Facts) GatherAsked(
+	rd txn.Reader, d *Deriver, c *CommitRow, latest func() ([]Latest, error),
+) (*Commit, error) {
+	s := &Commit{CommitRow: c, Deriver: d}
+	return s, fa.gather(rd, []*Commit{s}, func([]any) func() ([]Latest, error) { return latest })
 }
 
 const selectBlocking = `

@@ -146,7 +146,7 @@ func (fa *Facts) readSources(rd txn.Reader, heirs []*Commit) (from *sources, err
 		return nil, fmt.Errorf("commits: %w", err)
 	}
 
-	if err := fa.gatherEvidence(rd, merged, KeysOf(merged)); err != nil {
+	if err := fa.gatherEvidence(rd, merged, AskLatest(rd, KeysOf(merged)...)); err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
 	for id := range merged {

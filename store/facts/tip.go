@@ -69,20 +69,27 @@ func splitLineage(text string) (base string, parents, ancestors []string) {
 	return base, list(first), list(second)
 }
 
-// SelectTip selects the tip that a commit is or was.
-const SelectTip = "SELECT " + TipColumns + " FROM tips t WHERE t.commit_id = ?"
+const selectTip = "SELECT " + TipColumns + " FROM tips t WHERE t.commit_id = ?"
 
 // FindTip reads the tip that a commit is or was. It returns false if the commit was never
 // a tip.
 func FindTip(rd txn.Reader, commitID int64) (radarindex.Tip, bool, error) {
-	t, err := ScanTip(rd.Row(SelectTip, commitID))
-	if errors.Is(err, sql.ErrNoRows) {
-		return t, false, nil
+	return AskTip(rd, commitID)()
+}
+
+// AskTip asks the query of FindTip, and returns the function that takes the answer.
+func AskTip(rd txn.Reader, commitID int64) func() (radarindex.Tip, bool, error) {
+	asked := txn.Ask(rd, ScanTip, selectTip, commitID)
+	return func() (radarindex.Tip, bool, error) {
+		t, err := asked()
+		if errors.Is(err, sql.ErrNoRows) {
+			return t, false, nil
+		}
+		if err != nil {
+			return t, false, fmt.Errorf("read tip: %w", err)
+		}
+		return t, true, nil
 	}
-	if err != nil {
-		return t, false, fmt.Errorf("read tip: %w", err)
-	}
-	return t, true, nil
 }
 
 // ReposWith returns the repos of the query for which the function tips returns at least

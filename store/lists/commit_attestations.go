@@ -38,14 +38,29 @@ func (q attestationQuery) isShort() bool {
 	return q.commit != 0 && (q.attested <= txn.MaxExamined || q.isChain())
 }
 
-// readCommit reads a page of one commit's attestations. The index of a commit's
-// attestations is not in the order of the list, so it reads all that match and sorts them.
-func (q attestationQuery) readCommit(rd txn.Reader) (p txn.Section[ledger.AttestationRecord], err error) {
+// readCommit reads a page of one commit's attestations.
+func (q attestationQuery) readCommit(rd txn.Reader) (txn.Section[ledger.AttestationRecord], error) {
+	return q.askCommit(rd)()
+}
+
+// askCommit asks the query of readCommit, and returns the function that takes the answer.
+func (q attestationQuery) askCommit(rd txn.Reader) func() (txn.Section[ledger.AttestationRecord], error) {
 	query, args := q.sqlOfCommit()
-	rows, err := txn.All(rd, q.facts.AttestationScanner(rd, q.repo), query, args...)
-	if err != nil {
-		return p, fmt.Errorf("list attestations: %w", err)
+	asked := txn.AskAll(rd, q.facts.AttestationScanner(rd, q.repo), query, args...)
+	return func() (p txn.Section[ledger.AttestationRecord], err error) {
+		rows, err := asked()
+		if err != nil {
+			return p, fmt.Errorf("list attestations: %w", err)
+		}
+		return q.page(rows), nil
 	}
+}
+
+// page returns the page in rows. The index of a commit's attestations is not in the order of the list, so they are
+// all that match, and are sorted.
+func (q attestationQuery) page(
+	rows []txn.Keyed[ledger.AttestationRecord],
+) (p txn.Section[ledger.AttestationRecord]) {
 	if q.isChain() { // by row id, which is the order of recording
 		slices.SortFunc(rows, func(a, b txn.Keyed[ledger.AttestationRecord]) int { return cmp.Compare(b.ID, a.ID) })
 	} else {
@@ -55,7 +70,7 @@ func (q attestationQuery) readCommit(rd txn.Reader) (p txn.Section[ledger.Attest
 	if len(rows) > q.limit {
 		p.End = attestationKey(rows[q.limit-1])
 	}
-	return p, nil
+	return p
 }
 
 // sqlOfCommit returns the query for the attestations of one commit, and one more than fit

@@ -44,11 +44,11 @@ func (li *Lists) commitFor(
 		if err != nil {
 			return v, err
 		}
-		li.announceRecord(rd, r, c)
-		if c.Row.Changes, c.Row.Paths, err = facts.FindClaimedChanges(rd, c.ID); err != nil {
+		changes := facts.AskClaimedChanges(rd, c.ID)
+		if err := li.CompleteCommit(rd, r, &c, target, fresh); err != nil {
 			return v, err
 		}
-		err = li.CompleteCommit(rd, r, &c, target, fresh)
+		c.Row.Changes, c.Row.Paths, err = changes()
 		return c.Row, err
 	})
 }
@@ -63,7 +63,8 @@ const (
 // target is not empty, it answers for that branch.
 func (li *Lists) CompleteCommit(rd txn.Reader, r txn.Repo, c *txn.Keyed[ledger.Commit], target string,
 	fresh bool) error {
-	details, err := facts.FindLineage(rd, c.ID)
+	asked := li.askRecord(rd, r, c)
+	details, err := asked.lineage()
 	if err != nil {
 		return err
 	}
@@ -75,14 +76,14 @@ func (li *Lists) CompleteCommit(rd txn.Reader, r txn.Repo, c *txn.Keyed[ledger.C
 	if err != nil {
 		return err
 	}
-	if err := li.addVerdict(rd, d, c, target, fresh); err != nil {
+	if err := li.addVerdict(rd, d, c, asked, target, fresh); err != nil {
 		return err
 	}
 	if err := li.addViolations(rd, r, c.ID, v); err != nil {
 		return err
 	}
 
-	attestations, err := li.newestOf(r, *c).readCommit(rd)
+	attestations, err := asked.attestations()
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (li *Lists) CompleteCommit(rd txn.Reader, r txn.Repo, c *txn.Keyed[ledger.C
 	v.Attestations = attestations.Data()
 	d.Contract.NoteDistrusted(v.Requirements, v.Attestations)
 
-	tip, isTip, err := facts.FindTip(rd, c.ID)
+	tip, isTip, err := asked.tip()
 	if err != nil {
 		return err
 	}
@@ -108,42 +109,52 @@ func (li *Lists) CompleteCommit(rd txn.Reader, r txn.Repo, c *txn.Keyed[ledger.C
 	}
 
 	v.InFlight, v.Withdrawn = tip.InFlightAt(d.Contract.Radar, rd.Now), tip.Flight == radarindex.Withdrawn
-	transitions, err := newestTransitions(rd, c.ID, math.MaxInt64, MaxTransitions)
+	transitions, err := asked.transitions()
 	v.Transitions = transitions.Data()
 	slices.Reverse(v.Transitions)
 	return err
 }
 
-// newestOf is the query for the attestations of a commit record.
-func (li *Lists) newestOf(r txn.Repo, c txn.Keyed[ledger.Commit]) attestationQuery {
-	return attestationQuery{facts: li.facts, repo: r, commit: c.ID, attested: c.Row.Attested, limit: newestAttestations}
+// The answers are what is asked for every commit record. Each is taken once.
+type answers struct {
+	lineage      func() (facts.Details, error)
+	row          func() (*facts.CommitRow, error)
+	latest       func() ([]facts.Latest, error)
+	attestations func() (txn.Section[ledger.AttestationRecord], error)
+	corrections  func() ([]ledger.Correction, error)
+	tip          func() (radarindex.Tip, bool, error)
+	transitions  func() (txn.Section[ledger.Transition], error)
 }
 
-// announceRecord announces the queries for the rest of a commit record that are always run. Those
-// for evidence are announced only if it is little, because other reads must not wait for it.
-func (li *Lists) announceRecord(rd txn.Reader, r txn.Repo, c txn.Keyed[ledger.Commit]) {
-	rd.Ahead(facts.SelectClaimedChanges, c.ID)
-	rd.Ahead(facts.SelectLineage, c.ID)
-	rd.Ahead(facts.SelectCommitByID, c.ID)
-	if c.Row.Attested <= txn.MaxExamined {
-		rd.AheadIn(facts.SelectLatest, 1, []any{c.ID})
-		query, args := li.newestOf(r, c).sqlOfCommit()
-		rd.Ahead(query, args...)
+// askRecord asks for a commit record. Evidence is asked together with the rest only if it is little, because
+// other reads must not wait for it.
+func (li *Lists) askRecord(rd txn.Reader, r txn.Repo, c *txn.Keyed[ledger.Commit]) answers {
+	newest := attestationQuery{
+		facts: li.facts, repo: r, commit: c.ID, attested: c.Row.Attested, limit: newestAttestations,
 	}
-	rd.Ahead(facts.SelectCorrections, c.ID, ledger.MaxCorrections)
-	rd.Ahead(facts.SelectTip, c.ID)
-	rd.Ahead(selectTransitions, c.ID, int64(math.MaxInt64), MaxTransitions+1)
+	asked := answers{lineage: facts.AskLineage(rd, c.ID), row: facts.AskCommitRow(rd, c.ID)}
+	if c.Row.Attested <= txn.MaxExamined {
+		asked.latest, asked.attestations = facts.AskLatest(rd, c.ID), newest.askCommit(rd)
+	} else {
+		asked.latest = func() ([]facts.Latest, error) { return facts.AskLatest(rd, c.ID)() }
+		asked.attestations = func() (txn.Section[ledger.AttestationRecord], error) { return newest.readCommit(rd) }
+	}
+	asked.corrections = facts.AskCorrections(rd, c.ID)
+	asked.tip = facts.AskTip(rd, c.ID)
+	asked.transitions = askTransitions(rd, c.ID, math.MaxInt64, MaxTransitions)
+	return asked
 }
 
 // addVerdict adds to a commit what the policy says of it, and what it rests on. If target
 // is not empty, it answers for that branch.
-func (li *Lists) addVerdict(rd txn.Reader, d *facts.Deriver, c *txn.Keyed[ledger.Commit], target string,
-	fresh bool) error {
-	row, err := facts.FindCommitRow(rd, c.ID)
+func (li *Lists) addVerdict(
+	rd txn.Reader, d *facts.Deriver, c *txn.Keyed[ledger.Commit], asked answers, target string, fresh bool,
+) error {
+	row, err := asked.row()
 	if err != nil {
 		return err
 	}
-	s, err := li.facts.GatherOne(rd, d, row)
+	s, err := li.facts.GatherAsked(rd, d, row, asked.latest)
 	if err != nil {
 		return err
 	}
@@ -159,7 +170,7 @@ func (li *Lists) addVerdict(rd txn.Reader, d *facts.Deriver, c *txn.Keyed[ledger
 	}
 	v.Targets, v.SigningKeys = row.ClaimedTargets(), row.Claims.Keys()
 	v.Proven, v.Tree = row.IsProven(), row.Tree
-	if v.Corrections, err = facts.NewestCorrections(rd, c.ID); err != nil {
+	if v.Corrections, err = asked.corrections(); err != nil {
 		return err
 	}
 	if row.Merged&facts.IsMerge != 0 {
@@ -183,15 +194,15 @@ func (li *Lists) addVerdict(rd txn.Reader, d *facts.Deriver, c *txn.Keyed[ledger
 	return nil
 }
 
-// newestTransitions reads a page of a commit's transitions before an event, newest first.
-// The row id of its rows is that of their event.
-func newestTransitions(rd txn.Reader, commitID, before int64, limit int) (txn.Section[ledger.Transition], error) {
-	return txn.ReadPage(rd.Conn, scanTransition, limit, selectTransitions, commitID, before)
-}
-
-const selectTransitions = `
+// askTransitions asks for a page of a commit's transitions before an event, and returns the function that takes
+// the answer, newest first. The row id of its rows is that of their event.
+func askTransitions(
+	rd txn.Reader, commitID, before int64, limit int,
+) func() (txn.Section[ledger.Transition], error) {
+	return txn.AskPage(rd.Conn, scanTransition, limit, `
 SELECT event, from_state, to_state, at, cause_type, cause_id FROM transitions
-WHERE commit_id = ? AND event < ? ORDER BY event DESC LIMIT ?`
+WHERE commit_id = ? AND event < ? ORDER BY event DESC LIMIT ?`, commitID, before)
+}
 
 func scanTransition(row txn.Scanner) (txn.Keyed[ledger.Transition], error) {
 	var t txn.Keyed[ledger.Transition]
@@ -218,7 +229,7 @@ func (li *Lists) Transitions(
 		if err != nil {
 			return list, err
 		}
-		p, err := newestTransitions(rd, c.ID, before, q.Limit)
+		p, err := askTransitions(rd, c.ID, before, q.Limit)()
 		return p.Page(l), err
 	})
 }

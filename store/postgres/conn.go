@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -25,7 +24,7 @@ type conn struct {
 	guard   *guard     // of its COMMITs; nil on a connection that only reads
 	queue   *pgx.Batch // what has not been sent; nil if there is nothing
 	open    *rows      // of which not all are read
-	ahead   []*ahead   // announced, and not run yet
+	changes int        // how often something may have changed what a query returns
 
 	texts   map[string]string     // of statements as written, in the syntax of PostgreSQL
 	inserts map[string]*inserting // by the text of the statement
@@ -43,7 +42,8 @@ var errNotConnected = &sqldb.Error{Class: sqldb.Unreachable, Err: errors.New("th
 
 // Ready implements sqldb.Driver.
 func (c *conn) Ready(ctx context.Context) (err error) {
-	c.queue, c.ahead = nil, nil // of the one who had the connection before
+	c.queue = nil // of the one who had the connection before
+	c.changes++
 	if c.pgx != nil && !c.pgx.IsClosed() {
 		if c.guard != nil {
 			c.guard.committing.Store(false) // in case the last COMMIT failed
@@ -89,9 +89,9 @@ func (c *conn) Queue(statement string, args []any) error {
 	return nil
 }
 
-// change returns the queue, for a statement that may change what was read ahead.
+// change returns the queue, for a statement that may change what a query returns.
 func (c *conn) change() *pgx.Batch {
-	c.ahead = nil
+	c.changes++
 	return c.queued()
 }
 
@@ -143,7 +143,7 @@ func (c *conn) Exec(ctx context.Context, statement string, args []any) (changed 
 
 // Run implements sqldb.Driver.
 func (c *conn) Run(ctx context.Context, script string) error {
-	c.ahead = nil
+	c.changes++
 	if err := c.Send(ctx); err != nil {
 		return err
 	}
@@ -156,26 +156,14 @@ func (c *conn) Run(ctx context.Context, script string) error {
 
 // Query implements sqldb.Driver.
 func (c *conn) Query(ctx context.Context, query string, args []any) (sqldb.Result, error) {
-	return c.query(ctx, c.text(query), args)
-}
-
-// QueryLong implements sqldb.Driver.
-func (c *conn) QueryLong(ctx context.Context, query string, args []any) (sqldb.Result, error) {
-	return c.query(ctx, c.text(query), args)
-}
-
-// query runs a query in the syntax of PostgreSQL.
-func (c *conn) query(ctx context.Context, query string, args []any) (sqldb.Result, error) {
-	if a := c.announced(query, args); a != nil {
-		return a.run(ctx)
-	}
+	query, args = c.text(query), arguments(args)
 	batch, err := c.take()
 	if err != nil {
 		return nil, err
 	}
 	r := &rows{conn: c, types: c.pgx.TypeMap()}
 	if batch == nil {
-		r.rows, err = c.pgx.Query(ctx, query, arguments(args)...)
+		r.rows, err = c.pgx.Query(ctx, query, args...)
 	} else {
 		err = r.queryAfter(ctx, batch, query, args)
 	}
@@ -187,54 +175,9 @@ func (c *conn) query(ctx context.Context, query string, args []any) (sqldb.Resul
 	return r, nil
 }
 
-// An ahead is a query that was announced.
-type ahead struct {
-	conn       *conn
-	query      string
-	args       []any
-	rows       rows
-	isAnswered bool
-}
-
-// Ahead implements sqldb.Driver.
-func (c *conn) Ahead(query string, args []any) {
-	a := &ahead{conn: c, query: c.text(query), args: slices.Clone(args)}
-	c.ahead = append(c.ahead, a)
-	c.queued().Queue(a.query, arguments(args)...).Query(a.answer)
-}
-
-// answer reads all rows of the answer.
-func (a *ahead) answer(result pgx.Rows) error {
-	fields := slices.Clone(result.FieldDescriptions())
-	a.rows = rows{conn: a.conn, types: a.conn.pgx.TypeMap(), rows: result, fields: fields}
-	a.isAnswered = true
-	return a.rows.buffer()
-}
-
-// announced returns the query that was announced, or nil. It is forgotten, since it is run now.
-func (c *conn) announced(query string, args []any) *ahead {
-	i := slices.IndexFunc(c.ahead, func(a *ahead) bool {
-		return a.query == query && reflect.DeepEqual(a.args, args)
-	})
-	if i < 0 {
-		return nil
-	}
-	a := c.ahead[i]
-	c.ahead = slices.Delete(c.ahead, i, i+1)
-	return a
-}
-
-// run returns the rows, and asks for them if the queue has not been sent since.
-func (a *ahead) run(ctx context.Context) (sqldb.Result, error) {
-	if !a.isAnswered {
-		if err := a.conn.Send(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if !a.isAnswered { // a statement before it has failed
-		return a.conn.query(ctx, a.query, a.args)
-	}
-	return &a.rows, nil
+// QueryLong implements sqldb.Driver.
+func (c *conn) QueryLong(ctx context.Context, query string, args []any) (sqldb.Result, error) {
+	return c.Query(ctx, query, args)
 }
 
 // A rows is the result of a query. Its rows are read from the connection, and if that is needed
@@ -255,7 +198,7 @@ type rows struct {
 // queryAfter sends a query together with statements before it.
 func (r *rows) queryAfter(ctx context.Context, batch *pgx.Batch, query string, args []any) (err error) {
 	before := batch.Len()
-	batch.Queue(query, arguments(args)...)
+	batch.Queue(query, args...)
 	r.batch = r.conn.pgx.SendBatch(ctx, batch)
 	for _, q := range batch.QueuedQueries[:before] {
 		if err := answer(q, r.batch); err != nil {

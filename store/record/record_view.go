@@ -154,9 +154,9 @@ func (re *Recorder) viewRepos(t *txn.Tx, v *view, list []*Recording) error {
 	if err != nil {
 		return err
 	}
-	t.AnnounceRows("events", "attestations")
+	t.AskRows("events", "attestations")
 	for _, id := range orgs {
-		re.journal.AnnounceHead(t, id)
+		re.journal.AskHead(t, id)
 	}
 
 	var keys []any

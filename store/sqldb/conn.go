@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
 )
 
 // A Conn is a connection to a database. Only one goroutine may use it at a time.
@@ -112,11 +111,6 @@ func (c *Conn) Queue(statement string, args ...any) error {
 	return c.dialect.wrap(c.driver.Queue(statement, args))
 }
 
-// Ahead announces a query of few rows that is going to be run with the same arguments, with nothing
-// changed before. Engines on another host get it together with the next statement. To run it is
-// faster then; not to run it is no error.
-func (c *Conn) Ahead(query string, args ...any) { c.driver.Ahead(query, args) }
-
 // Send runs the queued statements.
 func (c *Conn) Send() error { return c.dialect.wrap(c.driver.Send(c.ctx)) }
 
@@ -137,18 +131,20 @@ func (c *Conn) Row(query string, args ...any) Scanner {
 	if err := c.ctx.Err(); err != nil {
 		return failedRow{err}
 	}
-	if c.unreadable != nil {
-		return singleRow{c.row(query, args), query}
-	}
-	return c.row(query, args)
+	rows, err := c.driver.Query(c.ctx, query, args)
+	return c.first(rows, err, query)
 }
 
-func (c *Conn) row(query string, args []any) Scanner {
-	rows, err := c.driver.Query(c.ctx, query, args)
+// first returns the first row of a query, whose error is err.
+func (c *Conn) first(rows Result, err error, query string) Scanner {
+	var row Scanner = firstRow{rows, c}
 	if err != nil {
-		return failedRow{c.dialect.wrap(err)}
+		row = failedRow{c.dialect.wrap(err)}
 	}
-	return firstRow{rows, c}
+	if c.unreadable != nil {
+		return singleRow{row, query}
+	}
+	return row
 }
 
 // A firstRow is the first row of a query.
@@ -185,10 +181,7 @@ func (c *Conn) Each(visit func(Scanner) error, query string, args ...any) error 
 		return err
 	}
 	rows, err := c.driver.Query(c.ctx, query, args)
-	if err != nil {
-		return c.dialect.wrap(err)
-	}
-	return c.visitAll(rows, c.visiting(visit, query))
+	return c.visit(rows, err, visit, query)
 }
 
 // EachLong is like Each, for a query that may examine many rows before it returns
@@ -199,15 +192,16 @@ func (c *Conn) EachLong(visit func(Scanner) error, query string, args ...any) er
 		return err
 	}
 	rows, err := c.driver.QueryLong(c.ctx, query, args)
+	return c.visit(rows, err, visit, query)
+}
+
+// visit visits the rows of a query, whose error is err, and closes them.
+func (c *Conn) visit(rows Result, err error, visit func(Scanner) error, query string) error {
 	if err != nil {
 		return c.dialect.wrap(err)
 	}
-	return c.visitAll(rows, c.visiting(visit, query))
-}
-
-// visitAll visits all rows of a query, and closes them.
-func (c *Conn) visitAll(rows Result, visit func(Scanner) error) error {
 	defer rows.Close()
+	visit = c.visiting(visit, query)
 	for rows.Next() {
 		c.rows++
 		c.answered = true
@@ -245,26 +239,18 @@ func (c *Conn) visiting(visit func(Scanner) error, query string) func(Scanner) e
 
 // All runs a query and returns its rows, each read by scan.
 func All[T any](c *Conn, scan func(Scanner) (T, error), query string, args ...any) ([]T, error) {
+	return ScanAll(func(visit func(Scanner) error) error { return c.Each(visit, query, args...) }, scan)
+}
+
+// ScanAll returns the rows that each visits, each read by scan.
+func ScanAll[T any](each func(visit func(Scanner) error) error, scan func(Scanner) (T, error)) ([]T, error) {
 	var list []T
-	err := c.Each(func(row Scanner) error {
+	err := each(func(row Scanner) error {
 		v, err := scan(row)
 		if err == nil {
 			list = append(list, v)
 		}
 		return err
-	}, query, args...)
+	})
 	return list, err
 }
-
-// NextIDs returns the id of the next row of a table, and the first one after it that is not
-// reserved. Only the writer may call it.
-func (c *Conn) NextIDs(table string) (next, end int64, err error) {
-	err = c.Row(c.dialect.NextID + table).Scan(&next)
-	if c.dialect.IDs == 0 {
-		return next, math.MaxInt64, err
-	}
-	return next, next + c.dialect.IDs, err
-}
-
-// AheadIDs announces NextIDs of a table.
-func (c *Conn) AheadIDs(table string) { c.Ahead(c.dialect.NextID + table) }

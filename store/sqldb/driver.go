@@ -14,9 +14,9 @@ type Driver interface {
 	Query(ctx context.Context, query string, args []any) (Result, error)
 	// QueryLong is like Query, but always ends with the context.
 	QueryLong(ctx context.Context, query string, args []any) (Result, error)
-	// Ahead queues a query that is going to be run with the same arguments, unless a statement changes
-	// something before.
-	Ahead(query string, args []any)
+	// Ask queues a query of few rows, and returns the function that returns its answer. That runs the query
+	// if a statement has changed something since, or if it is called again.
+	Ask(query string, args []any) Answer
 	// Queue adds a statement that returns no rows to the next ones, or runs it. It keeps the arguments, but
 	// not the slice of them.
 	Queue(statement string, args []any) error
@@ -32,6 +32,9 @@ type Driver interface {
 	Run(ctx context.Context, script string) error
 	Close() error
 }
+
+// An Answer returns the rows of a query that was asked. They must be closed.
+type Answer func(ctx context.Context) (Result, error)
 
 // A Result has the rows of a query, as in database/sql.
 type Result interface {

@@ -80,28 +80,6 @@ func tuples(rows, columns int) string {
 	return row + strings.Repeat(", "+row, rows-1)
 }
 
-// EachIn runs a query that ends with IN for keys of the given number of columns,
-// and calls visit for each row.
-func (c *Conn) EachIn(visit func(Scanner) error, query string, columns int, keys []any) error {
-	for rest := keys; len(rest) > 0; {
-		var list string
-		var args []any
-		list, args, rest = c.driver.List(query, columns, rest)
-		if err := c.Each(visit, list, args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// AheadIn announces a query of EachIn.
-func (c *Conn) AheadIn(query string, columns int, keys []any) {
-	if len(keys) > 0 {
-		list, args, _ := c.driver.List(query, columns, keys)
-		c.Ahead(list, args...)
-	}
-}
-
 // TupleList implements Driver.List with a list of parameters.
 func TupleList(query string, columns int, keys []any) (list string, first, rest []any) {
 	n := min(len(keys)/columns, maxRows)

@@ -160,8 +160,10 @@ func (r *rows) Close() error {
 	return r.Rows.Close()
 }
 
-// Ahead implements sqldb.Driver. There is nobody to wait for.
-func (c *conn) Ahead(string, []any) {}
+// Ask implements sqldb.Driver. There is nobody to wait for, so the answer runs the query.
+func (c *conn) Ask(query string, args []any) sqldb.Answer {
+	return func(ctx context.Context) (sqldb.Result, error) { return c.Query(ctx, query, args) }
+}
 
 // Queue implements sqldb.Driver. It runs the statement.
 func (c *conn) Queue(statement string, args []any) error {

@@ -111,12 +111,12 @@ func TestStatementsInUseStayPrepared(t *testing.T) {
 func TestNextIDFollowsTheLastRow(t *testing.T) {
 	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)")
 	for want := range int64(3) {
-		next, end, err := c.NextIDs("things")
+		next, end, err := c.AskIDs("things")()
 		must.OK(t, err)
 		id, err := c.Insert("INSERT INTO things (name) VALUES (?)", "a")
 		must.OK(t, err)
 		if next != want+1 || id != next || end != math.MaxInt64 {
-			t.Errorf("NextID returned %d and Insert %d, want %d", next, id, want+1)
+			t.Errorf("AskIDs returned %d and Insert %d, want %d", next, id, want+1)
 		}
 	}
 }

@@ -38,11 +38,14 @@ type Tx struct {
 
 	parts []Part
 	ids   *IDs
-	rows  map[string]rowIDs // the ids of the next buffered rows, by table
+	rows  map[string]*rowIDs // the ids of the next buffered rows, by table
 }
 
-// rowIDs are the ids from next on, below end.
-type rowIDs struct{ next, end int64 }
+// rowIDs are the ids from next on, below end. If asked is not nil, it returns those after them.
+type rowIDs struct {
+	next, end int64
+	asked     func() (next, end int64, err error)
+}
 
 // Flush writes the rows that the parts have buffered, so that the write can read them. Every write
 // ends with it.
@@ -65,27 +68,39 @@ func (t *Tx) NewID(orgID int64, prefix string) (string, error) {
 
 // NextRow returns the id for a new buffered row of a table.
 func (t *Tx) NextRow(table string) (int64, error) {
-	ids := t.rows[table]
+	ids := t.askRow(table)
 	if ids.next == ids.end {
 		var err error
-		if ids.next, ids.end, err = t.NextIDs(table); err != nil {
+		if ids.next, ids.end, err = ids.asked(); err != nil {
 			return 0, fmt.Errorf("number rows of %s: %w", table, err)
 		}
-		if t.rows == nil {
-			t.rows = make(map[string]rowIDs)
-		}
+		ids.asked = nil
 	}
-	t.rows[table] = rowIDs{ids.next + 1, ids.end}
-	return ids.next, nil
+	ids.next++
+	return ids.next - 1, nil
 }
 
-// AnnounceRows announces that rows of tables are going to be numbered.
-func (t *Tx) AnnounceRows(tables ...string) {
+// AskRows asks for the ids of tables, for a write that is going to call NextRow.
+func (t *Tx) AskRows(tables ...string) {
 	for _, table := range tables {
-		if ids := t.rows[table]; ids.next == ids.end {
-			t.AheadIDs(table)
-		}
+		t.askRow(table)
 	}
+}
+
+// askRow returns the ids of a table, which were asked for if there are none.
+func (t *Tx) askRow(table string) *rowIDs {
+	ids := t.rows[table]
+	if ids == nil {
+		if t.rows == nil {
+			t.rows = make(map[string]*rowIDs)
+		}
+		ids = new(rowIDs)
+		t.rows[table] = ids
+	}
+	if ids.next == ids.end && ids.asked == nil {
+		ids.asked = t.AskIDs(table)
+	}
+	return ids
 }
 
 // actorKey is the context key of who does what a write does.

@@ -123,9 +123,15 @@ func (w Walk[T]) Read(c *sqldb.Conn, position, to []any, limit int) (p Section[T
 func ReadPage[T any](
 	c *sqldb.Conn, scan func(Scanner) (Keyed[T], error), limit int, query string, args ...any,
 ) (Section[T], error) {
-	return collect(limit, scan, IDOf[T], func(visit func(Scanner) error) error {
-		return c.Each(visit, query, append(args, limit+1)...)
-	})
+	return AskPage(c, scan, limit, query, args...)()
+}
+
+// AskPage asks the query of ReadPage, and returns the function that takes the answer.
+func AskPage[T any](
+	c *sqldb.Conn, scan func(Scanner) (Keyed[T], error), limit int, query string, args ...any,
+) func() (Section[T], error) {
+	asked := c.Ask(query, append(args, limit+1)...)
+	return func() (Section[T], error) { return collect(limit, scan, IDOf[T], asked.Each) }
 }
 
 // collect scans the rows that each visits, until there are more than limit or they are too

@@ -11,9 +11,9 @@ import (
 
 const countOrgs = "SELECT count(*) FROM orgs"
 
-// A query that was announced is answered early only if nothing changes in between: neither in the
+// A query that was asked is answered early only if nothing changes in between: neither in the
 // same write, nor before the next read on the connection.
-func TestAnnouncedQueriesSeeChanges(t *testing.T) {
+func TestAskedQueriesSeeChanges(t *testing.T) {
 	t.Parallel()
 	db := openEngine(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
 	const into = "INSERT INTO orgs (name, created_at) VALUES "
@@ -37,7 +37,7 @@ func TestAnnouncedQueriesSeeChanges(t *testing.T) {
 			org := fmt.Sprintf("%s-%t", name, isSent)
 			want++
 			must.OK(t, db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
-				c.Ahead(countOrgs)
+				asked := c.Ask(countOrgs)
 				if isSent {
 					if err := c.Send(); err != nil {
 						return err
@@ -46,7 +46,7 @@ func TestAnnouncedQueriesSeeChanges(t *testing.T) {
 				if err := change(c, org); err != nil {
 					return err
 				}
-				return wantCount(t, c, org, want)
+				return wantCount(t, asked.Row(), org, want)
 			}}))
 		}
 	}
@@ -56,9 +56,10 @@ func TestAnnouncedQueriesSeeChanges(t *testing.T) {
 		must.OK(t, db.ReadLoose(t.Context(), sqldb.Reader{Lane: sqldb.Long}, fn))
 	}
 	for _, isSent := range []bool{false, true} {
+		asked := make(map[*sqldb.Conn]sqldb.Asked)
 		for range 8 { // on every connection of the lane
 			read(func(c *sqldb.Conn) error {
-				c.Ahead(countOrgs)
+				asked[c] = c.Ask(countOrgs)
 				if isSent {
 					return c.Send()
 				}
@@ -68,15 +69,15 @@ func TestAnnouncedQueriesSeeChanges(t *testing.T) {
 		want++
 		must.OK(t, insert(t.Context(), db, fmt.Sprintf("read-%t", isSent)))
 		for range 8 {
-			read(func(c *sqldb.Conn) error { return wantCount(t, c, "the next read", want) })
+			read(func(c *sqldb.Conn) error { return wantCount(t, asked[c].Row(), "the next read", want) })
 		}
 	}
 }
 
-func wantCount(t *testing.T, c *sqldb.Conn, after string, want int64) error {
+func wantCount(t *testing.T, row sqldb.Scanner, after string, want int64) error {
 	t.Helper()
 	var n int64
-	if err := c.Row(countOrgs).Scan(&n); err != nil {
+	if err := row.Scan(&n); err != nil {
 		return err
 	}
 	if n != want {
@@ -85,33 +86,45 @@ func wantCount(t *testing.T, c *sqldb.Conn, after string, want int64) error {
 	return nil
 }
 
-// The answers of several announced queries do not get mixed up, whatever the order in which they are
-// run. One that fails is an error of the next statement.
-func TestAnnouncedQueriesAreKeptApart(t *testing.T) {
+// The answers of several queries do not get mixed up, whatever the order in which they are taken, and take one
+// round trip. One that is taken again, or after its failure, is run again.
+func TestAskedQueriesTakeOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	db := openEngine(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
-	const echo = "SELECT ?::text, ?::bigint"
 	must.OK(t, db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
-		for i := range 3 {
-			c.Ahead(echo, "text", int64(i))
+		var asked []sqldb.Asked
+		for i := range int64(3) {
+			asked = append(asked, c.Ask("SELECT ?::text, ?::bigint", "text", i))
 		}
-		c.AheadIn("SELECT name FROM orgs WHERE name IN ", 1, []any{"a", "b"})
-		for _, i := range []int64{2, 0, 7, 1, 1} { // 7 and the second 1 were not announced
+		each := c.AskIn("SELECT name FROM orgs WHERE name IN ", 1, []any{"a", "b"})
+
+		before := db.Stats().RoundTrips
+		take := func(i int64) {
 			var text string
 			var n int64
-			if err := c.Row(echo, "text", i).Scan(&text, &n); err != nil || text != "text" || n != i {
+			if err := asked[i].Row().Scan(&text, &n); err != nil || text != "text" || n != i {
 				t.Errorf("got %q and %d, %v, want %d", text, n, err, i)
 			}
 		}
+		for _, i := range []int64{2, 0, 1} {
+			take(i)
+		}
+		if err := each(func(sqldb.Scanner) error { return nil }); err != nil {
+			return err
+		}
+		if n := db.Stats().RoundTrips - before; n != 1 {
+			t.Errorf("four queries took %d round trips, want 1", n)
+		}
+		take(1)
 		return nil
 	}}))
 
 	err := db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
-		c.Ahead("SELECT 1 / ?::bigint", int64(0))
+		c.Ask("SELECT 1 / ?::bigint", int64(0))
 		return c.Row("SELECT 1").Scan(new(int64))
 	}})
 	if err == nil {
-		t.Error("an announced query that fails is no error")
+		t.Error("a query that was asked and fails is no error")
 	}
 	must.OK(t, insert(t.Context(), db, "acme"))
 }
