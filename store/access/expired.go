@@ -21,7 +21,7 @@ func (ac *Access) pruneExpired(ctx context.Context, before ledger.Time, anyExist
 	if err != nil || !found {
 		return err
 	}
-	return ac.db.Repeat(ctx, sqldb.Write{Unlocked: true}, func(t *txn.Tx) (last bool, err error) {
+	return ac.db.Repeat(ctx, sqldb.Write{Independent: true}, func(t *txn.Tx) (last bool, err error) {
 		deleted, err := t.Exec(remove, before, pruneExpiredBatch)
 		return deleted < pruneExpiredBatch, err
 	})

@@ -23,7 +23,7 @@ func (ac *Access) TouchToken(id, client string) {
 	if last, ok := ac.touched.Get(id); ok && now.Sub(last).Abs() < time.Minute {
 		return
 	}
-	queued := ac.db.TryWrite(sqldb.Write{Unlocked: true, Do: func(c *sqldb.Conn) error {
+	queued := ac.db.TryWrite(sqldb.Write{Independent: true, Do: func(c *sqldb.Conn) error {
 		return noteUse(c, id, client, now)
 	}})
 	if queued {

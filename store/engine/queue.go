@@ -25,7 +25,6 @@ type job struct {
 	sqldb.Write
 	ctx    context.Context
 	queued int64 // when it came, by the clock of the queue
-	isHeld bool  // whether the writer has held it back, because its org was locked
 	state  atomic.Int32
 	err    error // set before done is closed
 	done   chan struct{}

@@ -11,11 +11,10 @@ import (
 // Transactions begins and ends the transactions of a Writer. Its methods are called in the
 // goroutine of the writer.
 type Transactions interface {
-	// Begin begins a transaction that locks some orgs, and returns its connection. It must not
-	// wait for long, and not at all if it is not patient: if its error has the class Locked, the writer
-	// tries again. If another process has locked some of the orgs, Begin may lock the others, and
-	// return a function that reports whether a write is about these only. It is nil if all are locked.
-	Begin(locks sqldb.Locks, patient bool) (c *sqldb.Conn, covers func(sqldb.Write) bool, err error)
+	// Begin begins a transaction for writes, and returns its connection, and those of the writes that it
+	// leaves to the next transaction. It must not wait for long: if its error has the class Locked, the
+	// writer tries again.
+	Begin(writes []*sqldb.Write) (c *sqldb.Conn, later []*sqldb.Write, err error)
 	// Commit commits the transaction.
 	Commit(*sqldb.Conn) error
 	// Rollback undoes a transaction that failed with err, even if the database has already done

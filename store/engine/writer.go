@@ -35,8 +35,7 @@ type Writer struct {
 	health  *Health
 	queue   *jobQueue
 	between chan func()   // run between two transactions
-	held    []*job        // jobs whose orgs another process has locked; only loop uses it
-	begins  int           // of transactions; only loop uses it
+	held    []*job        // jobs that a transaction has left to the next; only loop uses it
 	stop    chan struct{} // closed by Close, to accept no more writes
 	done    chan struct{} // closed by loop when it returns
 
@@ -228,11 +227,10 @@ func (w *Writer) stopping() bool {
 // transaction.
 func (w *Writer) begin(batch []*job) ([]*job, *sqldb.Conn) {
 	for {
-		w.begins++
-		c, covers, err := w.tx.Begin(locksOf(batch), w.begins%patientTurn == 0 || isPatient(batch))
+		c, later, err := w.tx.Begin(writesOf(batch))
 		if err == nil {
 			w.refusing.Store(false)
-			return w.holdBack(batch, covers), c
+			return w.holdBack(batch, later), c
 		}
 		err = fmt.Errorf("begin: %w", err)
 		if sqldb.ClassOf(err) != sqldb.Locked {
@@ -246,33 +244,24 @@ func (w *Writer) begin(batch []*job) ([]*job, *sqldb.Conn) {
 	}
 }
 
-// patientTurn is the turn in which a batch waits for its locks, although a part of its jobs has waited
-// in vain: jobs about all orgs get them only then.
-const patientTurn = 4
-
-// isPatient reports whether a batch waits for its locks: not if that would delay jobs that have not
-// waited yet.
-func isPatient(batch []*job) bool {
-	held := 0
-	for _, j := range batch {
-		if j.isHeld {
-			held++
-		}
+// writesOf returns the writes of a batch.
+func writesOf(batch []*job) []*sqldb.Write {
+	writes := make([]*sqldb.Write, len(batch))
+	for i, j := range batch {
+		writes[i] = &j.Write
 	}
-	return held == 0 || held == len(batch)
+	return writes
 }
 
-// holdBack returns the jobs of the batch that the locks of its transaction cover. The others are in
-// the next batch.
-func (w *Writer) holdBack(batch []*job, covers func(sqldb.Write) bool) []*job {
-	if covers == nil {
+// holdBack returns the batch without the jobs of some writes, which are in the next batch.
+func (w *Writer) holdBack(batch []*job, later []*sqldb.Write) []*job {
+	if len(later) == 0 {
 		return batch
 	}
 	return slices.DeleteFunc(batch, func(j *job) bool {
-		if covers(j.Write) {
+		if !slices.Contains(later, &j.Write) {
 			return false
 		}
-		j.isHeld = true
 		w.held = append(w.held, j)
 		return true
 	})
@@ -280,14 +269,6 @@ func (w *Writer) holdBack(batch []*job, covers func(sqldb.Write) bool) []*job {
 
 // hasExpired reports whether a job has waited for too long for the lock.
 func (w *Writer) hasExpired(j *job) bool { return w.queue.since(j.queued) >= w.Patience }
-
-// locksOf returns the locks that the jobs of a batch need.
-func locksOf(batch []*job) (l sqldb.Locks) {
-	for _, j := range batch {
-		l.Add(j.Write)
-	}
-	return l
-}
 
 // waitForLock waits a moment, and returns the batch without the jobs that have expired
 // or were abandoned, and with those that came. It removes such jobs from the queue, too.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,104 +45,72 @@ type transactions struct {
 	// unconfirmed is the process of the server whose COMMIT took too long, because it waits for a
 	// standby. It is 0 if the last COMMIT was confirmed.
 	unconfirmed uint32
+
+	begins int            // how often a transaction has begun, or failed to
+	later  []*sqldb.Write // which the last transaction has left to the next
 }
 
 // Begin implements engine.Transactions. First it locks the rows of the orgs, so that only one
 // process at a time writes to each of them, and then it reads the database's clock. All that takes
-// one round trip.
-func (t *transactions) Begin(locks sqldb.Locks, patient bool) (*sqldb.Conn, func(sqldb.Write) bool, error) {
+// one round trip. Writes whose orgs another process has locked are left to the next transaction.
+func (t *transactions) Begin(writes []*sqldb.Write) (*sqldb.Conn, []*sqldb.Write, error) {
 	t.ctx, t.cancel = context.WithTimeout(context.Background(), t.timeout)
 	t.sql.SetContext(t.ctx)
-	r, covers, err := t.lock(locks, patient)
+	r, later, err := t.lock(writes)
 	if err != nil {
 		return nil, nil, t.Rollback(t.sql, failing(err))
 	}
 
-	t.locked, t.all = r.ids, r.all
+	t.locked, t.all, t.later = r.ids, r.all, later
 	t.clock.set(r.now)
 	t.hooks.Begun(r.stamp)
-	return t.sql, covers, nil
+	return t.sql, later, nil
 }
 
-// lock begins a transaction with all locks, or with those that no other process holds.
-func (t *transactions) lock(locks sqldb.Locks, patient bool) (lockedRows, func(sqldb.Write) bool, error) {
-	if patient {
-		r, err := t.lockEach(locks)
-		if sqldb.ClassOf(err) != sqldb.Locked || len(locks.Names)+len(locks.Owners) < 2 && !locks.All {
+// patientTurn is the turn in which a transaction waits for its locks, although a part of its writes has waited
+// in vain: writes about all orgs get them only then.
+const patientTurn = 4
+
+// lock begins a transaction with the locks of all writes, or with those that no other process holds. Only if it
+// is patient, it waits for locks. later are the writes that lack a lock.
+func (t *transactions) lock(writes []*sqldb.Write) (r lockedRows, later []*sqldb.Write, err error) {
+	l := locksOf(writes)
+	t.begins++
+	if t.begins%patientTurn == 0 || isPatient(writes, t.later) {
+		r, err := t.lockEach(l)
+		if sqldb.ClassOf(err) != sqldb.Locked || len(l.names)+len(l.owners) < 2 && !l.all {
 			return r, nil, err
 		}
 		t.rollback()
 	}
-	r, err := t.begin(t.ctx, locks, lockFree)
+	r, err = t.begin(t.ctx, l, lockFree)
 	if err == nil && len(r.ids) == 0 {
 		err = &sqldb.Error{Class: sqldb.Locked, Err: errors.New("other processes hold the locks of all these orgs")}
 	}
-	return r, r.covers, err
+	return r, r.uncovered(writes), err
 }
 
 // lockEach begins a transaction with all locks.
-func (t *transactions) lockEach(locks sqldb.Locks) (lockedRows, error) {
-	r, err := t.begin(t.ctx, locks, lockSome)
-	if err == nil && !r.hasAll(locks) { // an org is to be created, or was renamed
+func (t *transactions) lockEach(l locks) (lockedRows, error) {
+	r, err := t.begin(t.ctx, l, lockSome)
+	if err == nil && !r.hasAll(l) { // an org is to be created, or was renamed
 		t.rollback() // it must not wait while it has locks
-		r, err = t.begin(t.ctx, sqldb.Locks{All: true}, lockSome)
+		r, err = t.begin(t.ctx, locks{all: true}, lockSome)
 	}
 	return r, err
 }
-
-// lockedRows are the orgs that a transaction has locked, with the latest of their stamps, and the
-// time at which they were locked.
-type lockedRows struct {
-	ids        []int64
-	names      []string
-	all        bool
-	stamp, now int64
-}
-
-// hasAll reports whether all orgs were found.
-func (r lockedRows) hasAll(locks sqldb.Locks) bool {
-	missing := func(name string) bool { return !slices.Contains(r.names, name) }
-	return r.all || !slices.ContainsFunc(locks.Names, missing)
-}
-
-// covers reports whether a write is only about orgs that are locked.
-func (r lockedRows) covers(w sqldb.Write) bool {
-	switch {
-	case w.Unlocked:
-		return true
-	case w.Org != "":
-		return slices.Contains(r.names, w.Org)
-	}
-	isFree := func(id int64) bool { return !slices.Contains(r.ids, id) }
-	return len(w.Owners) > 0 && !slices.ContainsFunc(w.Owners, isFree)
-}
-
-// Statements that take locks, in the order of row ids: so two transactions never wait for each
-// other. What they aggregate is the newest version of each row.
-const (
-	// lockRows is the beginning of the next two.
-	lockRows = `
-SELECT coalesce(array_agg(id), '{}'), coalesce(array_agg(name::text), '{}'), coalesce(max(stamp), 0)
-FROM (SELECT id, name, stamp FROM orgs WHERE name = ANY ($1) OR id = ANY ($2) ORDER BY id FOR NO KEY UPDATE`
-	lockSome = lockRows + ") locked"
-	lockFree = lockRows + " SKIP LOCKED) locked"
-	lockAll  = `
-SELECT coalesce(max(stamp), 0) FROM (SELECT stamp FROM orgs ORDER BY id FOR NO KEY UPDATE) locked`
-	// readStamp reads the latest stamp of those who had locked all orgs.
-	readStamp = "SELECT stamp, " + clockMillis + " FROM ledger"
-)
 
 // begin begins a transaction, and locks orgs. Who locks all of them, also locks the row of the table
 // ledger: there may be no org, or new ones. How some are locked is lockSome or lockFree.
-func (t *transactions) begin(ctx context.Context, locks sqldb.Locks, how string) (r lockedRows, err error) {
-	r, err = t.tryBegin(ctx, locks, how)
+func (t *transactions) begin(ctx context.Context, l locks, how string) (r lockedRows, err error) {
+	r, err = t.tryBegin(ctx, l, how)
 	if sqldb.ClassOf(err) == sqldb.Unreachable && t.conn.wasLost() { // perhaps long ago
-		r, err = t.tryBegin(ctx, locks, how)
+		r, err = t.tryBegin(ctx, l, how)
 	}
 	return r, err
 }
 
-func (t *transactions) tryBegin(ctx context.Context, locks sqldb.Locks, how string) (r lockedRows, err error) {
+func (t *transactions) tryBegin(ctx context.Context, l locks, how string) (r lockedRows, err error) {
 	if err := t.conn.Ready(ctx); err != nil {
 		return r, failing(err)
 	}
@@ -151,7 +118,7 @@ func (t *transactions) tryBegin(ctx context.Context, locks sqldb.Locks, how stri
 		return r, err
 	}
 
-	r.all = locks.All && how == lockSome
+	r.all = l.all && how == lockSome
 	var last int64
 	batch := new(pgx.Batch)
 	batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
@@ -160,8 +127,8 @@ func (t *transactions) tryBegin(ctx context.Context, locks sqldb.Locks, how stri
 	case r.all:
 		batch.Queue("SELECT stamp FROM ledger WHERE id = 1 FOR NO KEY UPDATE")
 		batch.Queue(lockAll).QueryRow(func(row pgx.Row) error { return row.Scan(&r.stamp) })
-	case len(locks.Names)+len(locks.Owners) > 0:
-		batch.Queue(how, locks.Names, locks.Owners).
+	case len(l.names)+len(l.owners) > 0:
+		batch.Queue(how, l.names, l.owners).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&r.ids, &r.names, &r.stamp) })
 	}
 

@@ -89,11 +89,10 @@ type Write struct {
 	Set  Set
 	Item any
 	// Owners are the row ids of the orgs whose rows the write may change or depend on, if Org is
-	// empty: without any, it may be those of all orgs. Unlocked marks a write that several
-	// processes may run at the same time. Only engines that several processes write to need to
-	// know.
-	Owners   []int64
-	Unlocked bool
+	// empty: without any, it may be those of all orgs. Independent marks a write that may run at the
+	// same time as any other.
+	Owners      []int64
+	Independent bool
 	// Probe marks the write by which the engine finds out whether a full disk has space again. Others
 	// may succeed before, because they need none.
 	Probe bool

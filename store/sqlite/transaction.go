@@ -13,8 +13,8 @@ type transactions struct {
 }
 
 // Begin implements engine.Transactions. It locks the whole file.
-func (t transactions) Begin(sqldb.Locks, bool) (*sqldb.Conn, func(sqldb.Write) bool, error) {
-	_, err := t.conn.Exec("BEGIN IMMEDIATE")
+func (t transactions) Begin([]*sqldb.Write) (c *sqldb.Conn, later []*sqldb.Write, err error) {
+	_, err = t.conn.Exec("BEGIN IMMEDIATE")
 	return t.conn, nil, err
 }
 

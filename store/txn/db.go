@@ -196,8 +196,7 @@ func (db *DB) Change(ctx context.Context, org string, fn func(*Tx) error) error 
 	return db.change(ctx, sqldb.Write{Org: org}, fn)
 }
 
-// WriteFor runs fn in the writer's next transaction, as background work about some orgs: with a
-// database that several servers write to, a write first locks its orgs.
+// WriteFor runs fn in the writer's next transaction, as background work about some orgs.
 func (db *DB) WriteFor(ctx context.Context, owners []int64, fn func(*Tx) error) error {
 	return db.change(ctx, sqldb.Write{Owners: owners}, fn)
 }
