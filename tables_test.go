@@ -5,7 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,12 +21,7 @@ var writesTable = regexp.MustCompile(`(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]
 // writtenBy returns the packages of the store whose SQL writes each table.
 func writtenBy(t *testing.T) map[string][]string {
 	t.Helper()
-	schema := string(must.Get(os.ReadFile("store/sqlite/schema.sql"))(t))
-	tables := make(map[string]bool)
-	for _, m := range regexp.MustCompile(`(?m)^CREATE TABLE "?([a-z_]+)"?`).FindAllStringSubmatch(schema, -1) {
-		tables[m[1]] = true
-	}
-
+	tables := roomsOf(t, "store/sqlite/schema.sql")
 	writers := make(map[string]map[string]bool)
 	files := append(must.Get(filepath.Glob("store/*/*.go"))(t), must.Get(filepath.Glob("store/*.go"))(t)...)
 	for _, file := range files {
@@ -36,7 +31,7 @@ func writtenBy(t *testing.T) map[string][]string {
 		}
 		for _, text := range stringsIn(t, file) {
 			for _, m := range writesTable.FindAllStringSubmatch(text, -1) {
-				if tables[m[1]] {
+				if tables[m[1]] != "" {
 					if writers[m[1]] == nil {
 						writers[m[1]] = make(map[string]bool)
 					}
@@ -51,6 +46,21 @@ func writtenBy(t *testing.T) map[string][]string {
 		list[table] = slices.Sorted(maps.Keys(pkgs))
 	}
 	return list
+}
+
+// roomsOf returns the package in the heading above each table of a schema.
+func roomsOf(t *testing.T, file string) map[string]string {
+	t.Helper()
+	rooms, room := make(map[string]string), ""
+	for _, m := range regexp.MustCompile(`(?m)^---- ([a-z/]+): .* ----$|^CREATE TABLE ([a-z_]+)`).
+		FindAllStringSubmatch(string(must.Read(t, file)), -1) {
+		if m[1] != "" {
+			room = path.Base(m[1])
+		} else {
+			rooms[m[2]] = room
+		}
+	}
+	return rooms
 }
 
 // stringsIn returns the string literals of a file.
@@ -81,8 +91,12 @@ func TestEachTableIsWrittenByOneRoom(t *testing.T) {
 		// Attestations are counted by predicate.
 		"predicates": "facts signers",
 	}
+	rooms := roomsOf(t, "store/sqlite/schema.sql")
 	for table, writers := range writtenBy(t) {
 		got := strings.Join(writers, " ")
+		if !slices.Contains(writers, rooms[table]) {
+			t.Errorf("the schema has %s below %s, but it is written by %s", table, rooms[table], got)
+		}
 		if len(writers) > 1 && shared[table] != got {
 			t.Errorf("%s is written by %s, want one room", table, got)
 		}

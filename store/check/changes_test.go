@@ -144,9 +144,9 @@ var changes = []struct {
 		DELETE FROM attestations WHERE id = 7; DELETE FROM envelopes WHERE attestation_id = 7`),
 		[]string{"attestations acme event ", ": the ledger does not have its attestation"}},
 	{"an attestation without an event", run(`
-		INSERT INTO attestations SELECT 100000, previous, 'att_x', repo_id, commit_id, predicate_id, type_id, mapping_version,
-		  slot, signer_id, key_id, status, duration_ms, recorded_at, randomblob(32), identity_id, emails, while_promotable,
-		  'evt_x', aged_from, finished_at, assertion, reason FROM attestations WHERE id = 7`),
+		CREATE TEMP TABLE more AS SELECT * FROM attestations WHERE id = 7;
+		UPDATE more SET id = 100000, attestation_id = 'att_x', payload_digest = randomblob(32), event_id = 'evt_x';
+		INSERT INTO attestations SELECT * FROM more`),
 		[]string{"attestations acme: there are 182 attestations, and 181 of them have an event"}},
 	{"the time of an attestation", run(`UPDATE attestations SET recorded_at = recorded_at + 1 WHERE id = 7`),
 		[]string{"attestations acme event ", ": the ledger does not have its attestation"}},

@@ -73,8 +73,8 @@ func (s Schema) objects() []Object {
 	})
 }
 
-// A SchemaError is the error of a database whose schema is not the one that the migrations make: what
-// is in it may run as part of any statement.
+// A SchemaError is the error of a database whose schema is not one that ledgerd makes: what is in it may
+// run as part of any statement.
 type SchemaError struct {
 	// Differences has a line for each difference, without control characters.
 	Differences []string

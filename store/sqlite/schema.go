@@ -10,10 +10,10 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// digest is that of the schema that the migrations make. A database with another one is compared with
-// what they make, which takes longer. 'go test ./store/sqlite -run SchemaDigest -update' writes it.
+// digest is that of the schema of a new database. A database with another one is compared with a new one, which takes
+// longer. 'go test ./store/sqlite -run SchemaDigest -update' writes it.
 //
-//go:embed migrations/schema.sha256
+//go:embed schema.sha256
 var digest string
 
 // allowed has the tables of others that a database may have, with exactly these definitions: those
@@ -25,8 +25,8 @@ var allowed = [...]struct{ table, definition string }{
 	{"_litestream_lock", "CREATE TABLE _litestream_lock (id INTEGER)\n"},
 }
 
-// checkObjects returns the version of a database's schema. It returns a *sqldb.SchemaError if a schema
-// of this release has other objects than the migrations up to this version make. It writes nothing.
+// checkObjects returns the version of a database's schema. It returns a *sqldb.SchemaError if the schema of this
+// release, or of an earlier one, has other objects than ledgerd makes. It writes nothing.
 func checkObjects(c *sqldb.Conn, latest int) (version int, err error) {
 	version, got, err := readSchema(c)
 	if err != nil || version > latest {
@@ -41,7 +41,7 @@ func checkObjects(c *sqldb.Conn, latest int) (version int, err error) {
 	if version == latest && got.Digest() == strings.TrimSpace(digest) {
 		return version, nil
 	}
-	want, err := migrated(version)
+	want, err := schemaOf(version, latest)
 	if err != nil {
 		return version, err
 	}
@@ -67,7 +67,7 @@ func readSchema(c *sqldb.Conn) (version int, s sqldb.Schema, err error) {
 		if err := row.Scan(&o.Kind, &o.Name, &o.Of, &text, &root); err != nil {
 			return err
 		}
-		s.Add(o, plain(text)+pages(o, root, taken))
+		s.Add(o, definition(o, text)+pages(o, root, taken))
 		return nil
 	}, `
 SELECT coalesce(type, ''), coalesce(name, ''), coalesce(tbl_name, ''), coalesce(sql, ''), coalesce(rootpage, 0)
@@ -91,12 +91,21 @@ func pages(o sqldb.Object, root int64, taken map[int64]bool) (mark string) {
 	return mark
 }
 
-// migrated returns the schema that the migrations up to a version make. Their Go steps only change rows.
-func migrated(version int) (s sqldb.Schema, err error) {
+// schemaOf returns the schema of a version: of the latest that of a new database, and of others what the migrations
+// make. The Go steps of these only change rows.
+func schemaOf(version, latest int) (sqldb.Schema, error) {
+	if version == latest {
+		return made(func(c *sqldb.Conn) error { return create(c, version) })
+	}
 	files, err := scripts()
 	if err != nil {
 		return nil, err
 	}
+	return made(func(c *sqldb.Conn) error { return migrateAll(c, files[:version], 0, nil) })
+}
+
+// made returns the schema that fn makes, in a database in memory.
+func made(fn func(*sqldb.Conn) error) (s sqldb.Schema, err error) {
 	db, err := openHardened("file::memory:")
 	if err != nil {
 		return nil, err
@@ -108,68 +117,9 @@ func migrated(version int) (s sqldb.Schema, err error) {
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 
-	if err := migrateAll(c, files[:version], 0, nil); err != nil {
-		return nil, fmt.Errorf("make the schema of version %d: %w", version, err)
+	if err := fn(c); err != nil {
+		return nil, fmt.Errorf("make a schema to compare with: %w", err)
 	}
 	_, s, err = readSchema(c)
 	return s, err
-}
-
-// plain returns the text of a statement without comments, and with single spaces between its tokens.
-// Releases differ in these. What is quoted stays as it is, and so does a text that SQLite reads only up
-// to a zero byte.
-func plain(statement string) string {
-	if strings.Contains(statement, "\x00") {
-		return statement
-	}
-	var b strings.Builder
-	for rest := statement; rest != ""; {
-		n := gap(rest)
-		if n > 0 && b.Len() > 0 && n < len(rest) {
-			b.WriteByte(' ')
-		}
-		rest = rest[n:]
-		n = quoted(rest)
-		b.WriteString(rest[:n])
-		rest = rest[n:]
-	}
-	return b.String()
-}
-
-// gap returns the length of the white space and the comments at the beginning of a text.
-func gap(text string) int {
-	rest := text
-	for {
-		before := len(rest)
-		rest = strings.TrimLeft(rest, " \t\n\f\r")
-		if strings.HasPrefix(rest, "--") {
-			_, rest, _ = strings.Cut(rest, "\n")
-		}
-		if strings.HasPrefix(rest, "/*") {
-			_, rest, _ = strings.Cut(rest[2:], "*/")
-		}
-		if len(rest) == before {
-			return len(text) - before
-		}
-	}
-}
-
-// quoted returns the length of the quoted text, or else of the one byte, at the beginning of a text.
-func quoted(text string) int {
-	if text == "" {
-		return 0
-	}
-	end := text[:1]
-	switch end {
-	case "[":
-		end = "]"
-	case "'", `"`, "`":
-	default:
-		return 1
-	}
-	// A doubled quote is the end of a text and the beginning of the next one.
-	if i := strings.Index(text[1:], end); i >= 0 {
-		return i + 2
-	}
-	return len(text)
 }

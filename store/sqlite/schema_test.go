@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,80 +15,19 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-var update = flag.Bool("update", false, "write migrations/schema.sha256 and schema.sql instead of comparing with them")
+var update = flag.Bool("update", false, "write schema.sha256 instead of comparing with it")
 
-func TestSchemaDigestIsThatOfTheMigrations(t *testing.T) {
-	files, err := scripts()
-	must.OK(t, err)
-	schema, err := migrated(len(files))
-	must.OK(t, err)
-	script := scriptOfMigrations(t, files)
+func TestSchemaDigestIsThatOfANewDatabase(t *testing.T) {
+	files := must.Get(scripts())(t)
+	schema := must.Get(schemaOf(len(files), len(files)))(t)
 	if *update {
-		must.OK(t, os.WriteFile("migrations/schema.sha256", []byte(schema.Digest()+"\n"), 0o644))
-		must.OK(t, os.WriteFile("schema.sql", []byte(script), 0o644))
+		must.OK(t, os.WriteFile("schema.sha256", []byte(schema.Digest()+"\n"), 0o644))
 		return
 	}
 	if strings.TrimSpace(digest) != schema.Digest() {
-		t.Error("migrations/schema.sha256 is not the digest of what the migrations make, so each start makes a schema to " +
-			"compare with: run 'go test ./store/sqlite -run SchemaDigest -update'")
-	}
-	if latestSchema != script {
-		t.Error("schema.sql does not create what the migrations create: " +
+		t.Error("schema.sha256 is not the digest of the schema of a new database, so each start makes one to compare with: " +
 			"run 'go test ./store/sqlite -run SchemaDigest -update'")
 	}
-}
-
-// A new database has the objects that the migrations create.
-func TestNewDatabaseHasTheSchemaOfTheMigrations(t *testing.T) {
-	path := newPath(t)
-	must.OK(t, open(t, path, noHooks).Close())
-	files, err := scripts()
-	must.OK(t, err)
-	want, err := migrated(len(files))
-	must.OK(t, err)
-
-	c, err := Connect(t.Context(), openRaw(t, path))
-	must.OK(t, err)
-	defer c.Close()
-	version, got, err := readSchema(c)
-	must.OK(t, err)
-	if err := got.Compare(want); err != nil || version != len(files) {
-		t.Errorf("the schema has version %d, want %d: %v", version, len(files), err)
-	}
-}
-
-// scriptOfMigrations returns a script that creates what the migrations create.
-func scriptOfMigrations(t *testing.T, files []string) string {
-	t.Helper()
-	db, err := openHardened("file::memory:")
-	must.OK(t, err)
-	defer db.Close()
-	c, err := Connect(t.Context(), db)
-	must.OK(t, err)
-	defer c.Close()
-	must.OK(t, migrateAll(c, files, 0, nil))
-
-	script := "-- The schema of a new database. 'go test -run SchemaDigest -update' writes it from the migrations.\n" +
-		fmt.Sprintf("PRAGMA application_id = %#x;\n", applicationID)
-	tables := make(map[string]int)
-	must.OK(t, c.Each(func(row sqldb.Scanner) error {
-		var kind, name, text string
-		err := row.Scan(&kind, &name, &text)
-		script += "\n" + text + ";\n"
-		if kind == "table" {
-			tables[name] = 0
-		}
-		return err
-	}, "SELECT type, name, sql FROM sqlite_schema WHERE sql <> '' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"))
-
-	for table := range tables {
-		var n int
-		must.OK(t, c.Row("SELECT count(*) FROM "+table).Scan(&n))
-		if want := map[string]int{"cursor_key": 1}[table]; n != want {
-			t.Errorf("the migrations insert %d rows into %s of a new database, and the script %d", n, table, want)
-		}
-	}
-	return script + "\nINSERT INTO cursor_key (id, key) VALUES (1, randomblob(32));\n"
 }
 
 // raising makes every read token an admin when its use is noted.
@@ -149,7 +87,7 @@ func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
 			"id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) --' || char(0) || char(10) || 'STRICT' " +
 			"WHERE name = 'expressions'"), `table "expressions" was changed`},
 		{"a table that has the rows of another", forge("UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM " +
-			"sqlite_schema WHERE name = 'tokens') WHERE name = 'restores'"), `table "restores" was changed`},
+			"sqlite_schema WHERE name = 'tokens') WHERE name = 'sessions'"), `table "sessions" was changed`},
 		{"statistics that are the rows of another table", "ANALYZE; " + forge("UPDATE sqlite_schema SET rootpage = (SELECT "+
 			"rootpage FROM sqlite_schema WHERE name = 'tokens') WHERE name = 'sqlite_stat1'"),
 			`table "sqlite_stat1" is unknown`},
@@ -163,31 +101,50 @@ func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
 		{"a long name", "CREATE TABLE " + strings.Repeat("a", 10_000) + " (id INTEGER)",
 			`table "` + strings.Repeat("a", 60) + `" is unknown`},
 	}
-	empty := newPath(t)
-	must.OK(t, open(t, empty, noHooks).Close())
-	ledger := must.Read(t, empty)
-	for _, p := range plants {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel()
-			path := newPath(t)
-			must.OK(t, os.WriteFile(path, ledger, 0o600))
-			plant(t, path, p.plant)
-			before := must.Read(t, path)
+	for made, empty := range map[string]string{"new": newFile(t), "migrated": migratedFile(t)} {
+		ledger := must.Read(t, empty)
+		for _, p := range plants {
+			t.Run(made+", "+p.name, func(t *testing.T) {
+				t.Parallel()
+				path := newPath(t)
+				must.OK(t, os.WriteFile(path, ledger, 0o600))
+				plant(t, path, p.plant)
+				before := must.Read(t, path)
 
-			db, err := Open(t.Context(), path, Options{Hooks: noHooks})
-			if err == nil {
-				must.OK(t, db.Close())
-			}
-			wantDifference(t, "Open", err, p.want)
-			if db, err = OpenReadOnly(t.Context(), path); err == nil {
-				must.OK(t, db.Close())
-			}
-			wantDifference(t, "OpenReadOnly", err, p.want)
-			if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
-				t.Errorf("the file was changed, or %v", err)
-			}
-		})
+				db, err := Open(t.Context(), path, Options{Hooks: noHooks})
+				if err == nil {
+					must.OK(t, db.Close())
+				}
+				wantDifference(t, "Open", err, p.want)
+				if db, err = OpenReadOnly(t.Context(), path); err == nil {
+					must.OK(t, db.Close())
+				}
+				wantDifference(t, "OpenReadOnly", err, p.want)
+				if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+					t.Errorf("the file was changed, or %v", err)
+				}
+			})
+		}
 	}
+}
+
+// newFile returns the path of an empty ledger of this release.
+func newFile(t *testing.T) (path string) {
+	t.Helper()
+	path = newPath(t)
+	must.OK(t, open(t, path, noHooks).Close())
+	return path
+}
+
+// migratedFile returns the path of an empty ledger that all migrations have made.
+func migratedFile(t *testing.T) (path string) {
+	t.Helper()
+	path = newPath(t)
+	c, err := Connect(t.Context(), openRaw(t, path))
+	must.OK(t, err)
+	must.OK(t, migrateAll(c, must.Get(scripts())(t), 0, nil))
+	must.OK(t, c.Close())
+	return path
 }
 
 // wantDifference checks that an error names a difference of a schema.
@@ -315,16 +272,17 @@ func TestSchemasThatAreNoPlants(t *testing.T) {
 			"expressions ( -- those'' of contracts'||char(10)||'  id INTEGER PRIMARY KEY,/* once */text TEXT NOT NULL UNIQUE" +
 			"'||char(10)||') STRICT' WHERE name = 'expressions'")},
 		{"a vacuum", "VACUUM"},
+		{"nothing", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			path := newPath(t)
-			must.OK(t, open(t, path, noHooks).Close())
-			plant(t, path, c.change)
-			must.OK(t, open(t, path, noHooks).Close())
-			db, err := OpenReadOnly(t.Context(), path)
-			must.OK(t, err)
-			must.OK(t, db.Close())
+			for _, path := range []string{newFile(t), migratedFile(t)} {
+				plant(t, path, c.change)
+				must.OK(t, open(t, path, noHooks).Close())
+				db, err := OpenReadOnly(t.Context(), path)
+				must.OK(t, err)
+				must.OK(t, db.Close())
+			}
 		})
 	}
 }
@@ -342,6 +300,26 @@ func TestPlainKeepsWhatHasAMeaning(t *testing.T) {
 	}
 	for _, c := range cases {
 		if got := plain(c.statement); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.statement, got, c.want)
+		}
+	}
+}
+
+func TestDefinitionsOfTablesHaveNoOrder(t *testing.T) {
+	for _, c := range []struct{ statement, want string }{
+		{"CREATE TABLE t (b TEXT, a BLOB, UNIQUE (b, a)) STRICT", "CREATE TABLE t (UNIQUE (b, a), a BLOB, b TEXT) STRICT"},
+		{`CREATE TABLE "t" (b, a)`, "CREATE TABLE t (a, b)"},
+		{"CREATE TABLE t (b DEFAULT '(,)', a CHECK (a IN (1, (2))))",
+			"CREATE TABLE t (a CHECK (a IN (1, (2))), b DEFAULT '(,)')"},
+		{"CREATE TABLE t (b [,], a \"),\", -- )\n\tc)", `CREATE TABLE t (a "),", b [,], c)`},
+		{"CREATE TABLE t (b, a), (d, c)", "CREATE TABLE t (a, b), (d, c)"},
+		{"CREATE TABLE t (b, a", "CREATE TABLE t (b, a"},
+		{"CREATE TABLE u (b, a)", "CREATE TABLE u (b, a)"},
+		{`CREATE TABLE "u (b, a)`, `CREATE TABLE "u (b, a)`},
+		{"CREATE INDEX t ON u (b, a)", "CREATE INDEX t ON u (b, a)"},
+		{"CREATE TABLE t (b, a)\x00", "CREATE TABLE t (a, b)\x00"},
+	} {
+		if got := definition(sqldb.Object{Kind: "table", Name: "t", Of: "t"}, c.statement); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.statement, got, c.want)
 		}
 	}

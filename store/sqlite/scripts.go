@@ -12,11 +12,10 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// latestSchema creates what all migrations create, in a new database and in a fraction of the time.
-// 'go test ./store/sqlite -run SchemaDigest -update' writes it.
+// newSchema creates the tables of a new database. Migrations are for older ones.
 //
 //go:embed schema.sql
-var latestSchema string
+var newSchema string
 
 // scripts returns the files of the migrations in order.
 func scripts() ([]string, error) {
@@ -49,10 +48,10 @@ func migrateAll(c *sqldb.Conn, files []string, version int, steps map[int]func(*
 	return nil
 }
 
-// create makes the schema of a version in a new database.
+// create makes the schema of this release, which has a version, in a new database.
 func create(c *sqldb.Conn, version int) error {
 	return migrateTo(c, version, func() error {
-		if err := c.Run(latestSchema); err != nil {
+		if err := c.Run(newSchema); err != nil {
 			return fmt.Errorf("run schema.sql: %w", err)
 		}
 		return nil
