@@ -163,10 +163,10 @@ var mayImport = map[string][]string{
 	"server/internal/tokenexchange": {"internal/oidc", "ledger", "ledger/exchange", "store"},
 	"server/metrics":                {"ledger", "server"},
 	"store": {
-		"ledger", "ledger/attestation", "ledger/identity", "ledger/member", "ledger/policy", "store/access",
-		"store/backlog", "store/boards", "store/events", "store/facts", "store/lists", "store/orgs",
-		"store/overlaps", "store/policies", "store/postgres", "store/recheck", "store/record", "store/search",
-		"store/signers", "store/sqldb", "store/sqlite", "store/states", "store/txn", "store/upkeep",
+		"ledger", "ledger/identity", "ledger/member", "ledger/policy", "store/access", "store/backlog",
+		"store/boards", "store/events", "store/facts", "store/lists", "store/orgs", "store/overlaps",
+		"store/policies", "store/postgres", "store/recheck", "store/record", "store/search", "store/signers",
+		"store/sqldb", "store/sqlite", "store/sqlite/migrations", "store/states", "store/txn", "store/upkeep",
 		"store/webhooks",
 	},
 	"store/internal/cursor":   {},
@@ -251,7 +251,11 @@ var mayImport = map[string][]string{
 	"store/txn": {
 		"ledger", "store/internal/cursor", "store/sqldb",
 	},
-	"store/sqlite":     {"internal/atomicfile", "store/engine", "store/sqldb"},
+	"store/sqlite": {"internal/atomicfile", "store/engine", "store/sqldb"},
+	// The steps of migrations that need the rules of the ledger.
+	"store/sqlite/migrations": {
+		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "store/signers", "store/sqldb", "store/txn",
+	},
 	"store/engine":     {"store/sqldb"},
 	"store/postgres":   {"store/engine", "store/sqldb"},
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},

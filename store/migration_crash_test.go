@@ -23,6 +23,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/sqlite"
+	"github.com/ledgerd/ledgerd/store/sqlite/migrations"
 )
 
 // A tap is a connector to a database file. It calls the function after when an Exec is
@@ -105,6 +106,7 @@ func crashes(t *testing.T, path string) (copies []crash) {
 	must.OK(t, err)
 	defer c.Close()
 
+	steps := migrations.Steps()
 	for version := 6; version <= 8; version++ {
 		scripts := must.Get(filepath.Glob(fmt.Sprintf("sqlite/migrations/%04d_*.sql", version)))(t)
 		script := must.Read(t, scripts[0])
@@ -113,7 +115,7 @@ func crashes(t *testing.T, path string) (copies []crash) {
 		for statement := range strings.SplitAfterSeq(string(script), ";\n") {
 			must.OK(t, c.Run(statement))
 		}
-		if step := migrationSteps()[version]; step != nil {
+		if step := steps[version]; step != nil {
 			must.OK(t, step(c))
 		}
 		must.OK(t, c.Run(fmt.Sprint("PRAGMA user_version = ", version)))

@@ -20,6 +20,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
+	"github.com/ledgerd/ledgerd/store/sqlite/migrations"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -220,12 +221,15 @@ func TestMigrationStopsIfCopyFails(t *testing.T) {
 }
 
 func TestFailedMigrationStepIsRolledBack(t *testing.T) {
+	addKeys := migrations.Steps()[6]
 	faults := map[string]func(*sqldb.Conn) error{
-		"at the start":  func(*sqldb.Conn) error { return errors.New("a fault") },
-		"in the middle": func(c *sqldb.Conn) error { return errors.Join(addFolds(c), errors.New("a fault")) },
-		"at the end":    func(c *sqldb.Conn) error { return errors.Join(addKeysAndFolds(c), errors.New("a fault")) },
+		"at the start": func(*sqldb.Conn) error { return errors.New("a fault") },
+		"in the middle": func(c *sqldb.Conn) error {
+			return errors.Join(c.Run("UPDATE signers SET folded = dn"), errors.New("a fault"))
+		},
+		"at the end": func(c *sqldb.Conn) error { return errors.Join(addKeys(c), errors.New("a fault")) },
 		"with a violated foreign key": func(c *sqldb.Conn) error {
-			return errors.Join(addKeysAndFolds(c), c.Run("UPDATE attestations SET key_id = 999 WHERE id = 1"))
+			return errors.Join(addKeys(c), c.Run("UPDATE attestations SET key_id = 999 WHERE id = 1"))
 		},
 	}
 

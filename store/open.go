@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/postgres"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
+	"github.com/ledgerd/ledgerd/store/sqlite/migrations"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -51,7 +52,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 func (s *Store) openSQLite(ctx context.Context, path string, o Options) error {
 	s.db.Clock = txn.NewClock(o.now(time.Now), o.monotonic(), s.db.Log)
 	db, err := sqlite.Open(ctx, path, sqlite.Options{
-		Hooks: s.db.Hooks(s.committed), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
+		Hooks: s.db.Hooks(s.committed), Steps: migrations.Steps(), NoCopy: o.NoCopy, Migrating: s.migrating,
 		ExternalCheckpoints: o.ExternalCheckpoints, Serve: o.Serve, Began: s.incidentBegan, Ended: s.incidentEnded,
 	})
 	if err == nil {
