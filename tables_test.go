@@ -52,7 +52,7 @@ func writtenBy(t *testing.T) map[string][]string {
 func roomsOf(t *testing.T, file string) map[string]string {
 	t.Helper()
 	rooms, room := make(map[string]string), ""
-	for _, m := range regexp.MustCompile(`(?m)^---- ([a-z/]+): .* ----$|^CREATE TABLE ([a-z_]+)`).
+	for _, m := range regexp.MustCompile(`(?m)^---- ([a-z/]+): .* ----$|^CREATE TABLE "?([a-z_]+)`).
 		FindAllStringSubmatch(string(must.Read(t, file)), -1) {
 		if m[1] != "" {
 			room = path.Base(m[1])
@@ -91,11 +91,11 @@ func TestEachTableIsWrittenByOneRoom(t *testing.T) {
 		// Attestations are counted by predicate.
 		"predicates": "facts signers",
 	}
-	rooms := roomsOf(t, "store/sqlite/schema.sql")
+	rooms, onServer := roomsOf(t, "store/sqlite/schema.sql"), roomsOf(t, "store/postgres/schema.sql")
 	for table, writers := range writtenBy(t) {
 		got := strings.Join(writers, " ")
-		if !slices.Contains(writers, rooms[table]) {
-			t.Errorf("the schema has %s below %s, but it is written by %s", table, rooms[table], got)
+		if !slices.Contains(writers, rooms[table]) || onServer[table] != rooms[table] {
+			t.Errorf("the schemas have %s below %s and %s, but it is written by %s", table, rooms[table], onServer[table], got)
 		}
 		if len(writers) > 1 && shared[table] != got {
 			t.Errorf("%s is written by %s, want one room", table, got)

@@ -43,7 +43,7 @@ func migrate(c *sqldb.Conn, o Options) error {
 		return fmt.Errorf("begin the migration: %w", err)
 	}
 	defer c.Run("ROLLBACK") // a no-op after the COMMIT
-	if err := runAll(c, latest); err != nil {
+	if err := migrateAlone(c, latest); err != nil {
 		return err
 	}
 	if err := c.Run("COMMIT"); err != nil {
@@ -52,16 +52,19 @@ func migrate(c *sqldb.Conn, o Options) error {
 	return nil
 }
 
-// runAll runs the migrations after the present version.
-func runAll(c *sqldb.Conn, latest int) error {
+// migrateAlone creates the tables, or runs the migrations after the present version, while no other process does.
+func migrateAlone(c *sqldb.Conn, latest int) error {
 	if _, err := c.Exec("SELECT pg_advisory_xact_lock(?)", int64(migrationLock)); err != nil {
 		return fmt.Errorf("wait for the migration of another process: %w", err)
 	}
-	version, _, err := inspect(c)
-	if err != nil {
+	switch version, _, err := inspect(c); {
+	case err != nil:
 		return err
+	case version == 0:
+		return create(c, latest)
+	default:
+		return runScripts(c, version, latest)
 	}
-	return runScripts(c, version, latest)
 }
 
 // ErrEmpty is the error of OpenReadOnly if a server has never used the database.

@@ -9,14 +9,14 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// digest is that of the schema that the migrations make. A database with another one is compared with
-// what they make, which takes longer. 'go test ./store/postgres -run SchemaDigest -update' writes it.
+// digest is that of the schema of a new database. A database with another one is compared with a new one, which takes
+// longer. 'go test ./store/postgres -run SchemaDigest -update' writes it.
 //
-//go:embed migrations/schema.sha256
+//go:embed schema.sha256
 var digest string
 
-// checkObjects returns the version of a schema, and a *sqldb.SchemaError if it has other objects than the
-// migrations up to this version make. It does not compare the schema of a newer release. It writes nothing.
+// checkObjects returns the version of a schema, and a *sqldb.SchemaError if it has other objects than ledgerd makes in
+// this version. It does not compare the schema of a newer release. It writes nothing.
 func checkObjects(c *sqldb.Conn) (version int, err error) {
 	version, got, err := inspectAlone(c)
 	if err != nil {
@@ -26,7 +26,7 @@ func checkObjects(c *sqldb.Conn) (version int, err error) {
 	if err != nil || version > latest || version == latest && got.Digest() == strings.TrimSpace(digest) {
 		return version, err
 	}
-	want, err := migrated(c, version)
+	want, err := schemaOf(c, version, latest)
 	if err != nil {
 		return 0, fmt.Errorf("compare the schema with that of ledgerd's migrations: %w (the role needs TEMPORARY on the "+
 			"database)", err)
@@ -43,9 +43,9 @@ func inspectAlone(c *sqldb.Conn) (version int, s sqldb.Schema, err error) {
 	return inspect(c)
 }
 
-// migrated returns the schema that the migrations up to a version make. It makes temporary tables, in
-// a transaction that it rolls back.
-func migrated(c *sqldb.Conn, version int) (s sqldb.Schema, err error) {
+// schemaOf returns the schema of a version: of the latest that of a new database, and of others what the migrations
+// make. It makes temporary tables, in a transaction that it rolls back.
+func schemaOf(c *sqldb.Conn, version, latest int) (s sqldb.Schema, err error) {
 	if version == 0 {
 		return nil, nil // the schema of temporary tables exists when there is one
 	}
@@ -65,7 +65,12 @@ func migrated(c *sqldb.Conn, version int) (s sqldb.Schema, err error) {
 	if err := setPath(c, path); err != nil {
 		return nil, err
 	}
-	if err := runScripts(c, 0, version); err != nil {
+	if version == latest {
+		err = create(c, latest)
+	} else {
+		err = runScripts(c, 0, version)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := setPath(c, catalogPath); err != nil {

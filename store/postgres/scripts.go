@@ -10,6 +10,11 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
+// newSchema creates the tables of a new database. Migrations are for older ones.
+//
+//go:embed schema.sql
+var newSchema string
+
 //go:embed migrations/*.sql
 var migrations embed.FS
 
@@ -26,6 +31,17 @@ func scripts() (files []string, latest int, err error) {
 func versionOf(file string) int {
 	version, _ := strconv.Atoi(path.Base(file)[:4]) // 0 would run it never; a test checks the names
 	return version
+}
+
+// create creates the tables of this release, whose version is the latest.
+func create(c *sqldb.Conn, latest int) error {
+	if err := c.Run(newSchema); err != nil {
+		return fmt.Errorf("run schema.sql: %w", err)
+	}
+	if _, err := c.Exec("UPDATE ledger SET schema_version = ?", latest); err != nil {
+		return fmt.Errorf("finish schema.sql: %w", err)
+	}
+	return nil
 }
 
 // runScripts runs the migrations after a version, up to another.
