@@ -9,7 +9,7 @@
 #
 # Versions 2, 3, 6 and 16 have no commit of their own: 2 and 3 were changed before version
 # 4 was added, 6 and 7 came together, and so did 16 and 17, before whose commit the file of
-# 16 was made. Version 5 has more data, by make-v5.sh.
+# 16 was made. Version 5 has more data, by make-v5.sh, and 19 has people with common names.
 # It needs go, git, sqlite3 and gzip.
 set -euo pipefail
 
@@ -26,6 +26,8 @@ declare -A commits=(
 	[14]=b2f0fc664ee1ae40db54aa0f63e20bea05285561
 	[15]=ffde9bde8341cefcdbcd5bcc18db7030b396ce51
 	[17]=d2cc62107ed0f87c23e8fe6824627458ee5b23de
+	[18]=bb4775d1fa41e808aa72cace2ccd6d04e1edfba5
+	[20]=1980aa0175a960378b958a42cc2faff44d93303c
 )
 
 here=$(cd "$(dirname "$0")" && pwd)
