@@ -17,9 +17,9 @@ func (s suite) TestAttentionDoesNotDependOnOtherOrgs(t *testing.T) {
 	fx := s.newFixture(t)
 	const expires = `{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"%s"},
 		{"state":"PROMOTABLE","predicate":"review:*"}]}`
-	fx.setPolicyText(fmt.Sprintf(expires, "6h"))
-	fx.push(sha(1), "feature")
-	fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
+	fx.SetContract(fmt.Sprintf(expires, "6h"))
+	fx.Complete(sha(1), ledger.Registration{Branch: "feature"})
+	fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(1), "test:go", ledger.Pass)
 	expiring := func() (items, more int) {
 		t.Helper()
 		list, err := fx.Attention(t.Context(), "acme", store.AttentionFilter{
@@ -41,10 +41,10 @@ func (s suite) TestAttentionDoesNotDependOnOtherOrgs(t *testing.T) {
 	}
 	rename("acme", "initech")
 	CreateAcme(t, fx.Store)
-	fx.setPolicyText(fmt.Sprintf(expires, "1h"))
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.SetContract(fmt.Sprintf(expires, "1h"))
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	for n := range 500 {
-		ci.attest(sha(100+n), "test:go", ledger.Pass)
+		ci.Attest(sha(100+n), "test:go", ledger.Pass)
 	}
 	rename("acme", "globex")
 	rename("initech", "acme")
@@ -57,9 +57,9 @@ func (s suite) TestAttentionDoesNotDependOnOtherOrgs(t *testing.T) {
 func (s suite) TestCursorsAreBoundToTheirList(t *testing.T) {
 	fx := s.newFixture(t)
 	ctx := t.Context()
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	for n := range 3 {
-		ci.attest(sha(n), "test:go", ledger.Pass)
+		ci.Attest(sha(n), "test:go", ledger.Pass)
 		_, err := fx.CreateRepo(ctx, "acme", ledger.NewRepo{Name: fmt.Sprint("r", n)}, "host")
 		must.OK(t, err)
 	}
@@ -72,16 +72,16 @@ func (s suite) TestCursorsAreBoundToTheirList(t *testing.T) {
 	must.OK(t, err)
 
 	at := func(cursor string) store.Query { return store.Query{Limit: 1, Cursor: cursor} }
-	fx.turn() // the other server knows the key, too
+	fx.Turn() // the other server knows the key, too
 	if _, err := fx.Repos(ctx, "acme", at(repos.NextCursor)); err != nil {
 		t.Errorf("the cursor of a list is refused: %v", err)
 	}
 	_, err = fx.Repos(ctx, "globex", at(repos.NextCursor))
-	wantCode(t, err, ledger.CodeInvalidCursor)
+	WantCode(t, err, ledger.CodeInvalidCursor)
 	_, err = fx.Repos(ctx, "acme", at(commits.NextCursor))
-	wantCode(t, err, ledger.CodeInvalidCursor)
+	WantCode(t, err, ledger.CodeInvalidCursor)
 	_, err = fx.Commits(ctx, "acme", "r0", store.CommitFilter{Query: at(commits.NextCursor)})
-	wantCode(t, err, ledger.CodeInvalidCursor)
+	WantCode(t, err, ledger.CodeInvalidCursor)
 	_, err = fx.Commits(ctx, "acme", "api", store.CommitFilter{Query: at("MQ")}) // of earlier releases
-	wantCode(t, err, ledger.CodeInvalidCursor)
+	WantCode(t, err, ledger.CodeInvalidCursor)
 }

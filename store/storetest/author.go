@@ -17,30 +17,30 @@ import (
 
 // named adds a key whose signer commits name in several ways.
 func (fx *fixture) named(dn string, emails []string, logins ...string) (*signer, identity.Identity) {
-	fx.t.Helper()
-	fx.turn()
+	fx.T.Helper()
+	fx.Turn()
 	public, key, err := ed25519.GenerateKey(nil)
-	must.OK(fx.t, err)
-	n, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: publicPEM(fx.t, public), DN: dn, Emails: emails,
+	must.OK(fx.T, err)
+	n, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: must.PublicPEM(fx.T, public), DN: dn, Emails: emails,
 		Logins: logins}.Identity()
-	must.OK(fx.t, err)
-	added, err := fx.AddIdentity(fx.t.Context(), "acme", n)
-	must.OK(fx.t, err)
-	return &signer{fx, key, dn}, added
+	must.OK(fx.T, err)
+	added, err := fx.AddIdentity(fx.T.Context(), "acme", n)
+	must.OK(fx.T, err)
+	return fx.SignerOf(key, dn), added
 }
 
 // proveBy registers a commit with its object, which names an author, a committer and, in its
 // message, co-authors. It returns its id.
 func (fx *fixture) proveBy(author, committer, message string) string {
-	fx.t.Helper()
-	fx.turn()
-	at := fx.clock.ms.Add(1)
+	fx.T.Helper()
+	fx.Turn()
+	at := fx.Clock.Tick()
 	raw := fmt.Appendf(nil, "tree %040x\nauthor %s 1780000000 +0000\ncommitter %s 1780000000 +0000\n\nCommit %d\n\n%s\n",
 		at, author, committer, at, message)
 	sum := sha1.Sum(fmt.Appendf(nil, "commit %d\x00%s", len(raw), raw)) //nolint:gosec // git's object ids
 	id := hex.EncodeToString(sum[:])
-	_, _, err := fx.Register(fx.t.Context(), "acme", "api", id, ledger.Registration{Object: raw})
-	must.OK(fx.t, err)
+	_, _, err := fx.Register(fx.T.Context(), "acme", "api", id, ledger.Registration{Object: raw})
+	must.OK(fx.T, err)
 	return id
 }
 
@@ -48,7 +48,7 @@ func (fx *fixture) proveBy(author, committer, message string) string {
 // contract.
 func (s suite) TestAuthorsDoNotReviewThemselvesUnderAnyName(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	eve, _ := fx.named("cn=reviewer-7,ou=review,o=acme", []string{"e@acme.example", "eve+review@acme.example"},
 		"github:eve", "gitlab:Eve", "git.acme.example:eve")
 
@@ -64,9 +64,9 @@ func (s suite) TestAuthorsDoNotReviewThemselvesUnderAnyName(t *testing.T) {
 			"committer": fx.proveBy(dora, author, ""),
 			"co-author": fx.proveBy(dora, dora, "Co-authored-by: A <a@acme.example>, "+author),
 		} {
-			ci.attest(id, "test:go", ledger.Pass)
-			eve.attest(id, "review:code", ledger.Pass)
-			if c := fx.commit(id); c.State != ledger.Attested {
+			ci.Attest(id, "test:go", ledger.Pass)
+			eve.Attest(id, "review:code", ledger.Pass)
+			if c := fx.ReadCommit(id); c.State != ledger.Attested {
 				t.Errorf("%s as the %s: the commit is %s", author, role, c.State)
 			}
 		}
@@ -82,24 +82,24 @@ func (s suite) TestAuthorsDoNotReviewThemselvesUnderAnyName(t *testing.T) {
 		"Co authored by: E <e@acme.example>",
 	} {
 		id := fx.proveBy(dora, dora, line)
-		ci.attest(id, "test:go", ledger.Pass)
-		eve.attest(id, "review:code", ledger.Pass)
-		if c := fx.commit(id); c.State != ledger.Attested {
+		ci.Attest(id, "test:go", ledger.Pass)
+		eve.Attest(id, "review:code", ledger.Pass)
+		if c := fx.ReadCommit(id); c.State != ledger.Attested {
 			t.Errorf("%s: the commit is %s", line, c.State)
 		}
 	}
 
 	other := fx.proveBy(dora, dora, "")
-	ci.attest(other, "test:go", ledger.Pass)
-	eve.attest(other, "review:code", ledger.Pass)
-	fx.wantState(other, ledger.Promotable)
+	ci.Attest(other, "test:go", ledger.Pass)
+	eve.Attest(other, "review:code", ledger.Pass)
+	fx.WantState(other, ledger.Promotable)
 
 	// Names after one that names nobody are compared, too.
 	zoe, _ := fx.named("cn=-,ou=review,o=acme", []string{"zoe@acme.example"})
 	zoes := fx.proveBy("Zoe <zoe@acme.example>", dora, "")
-	ci.attest(zoes, "test:go", ledger.Pass)
-	zoe.attest(zoes, "review:code", ledger.Pass)
-	fx.wantState(zoes, ledger.Attested)
+	ci.Attest(zoes, "test:go", ledger.Pass)
+	zoe.Attest(zoes, "review:code", ledger.Pass)
+	fx.WantState(zoes, ledger.Attested)
 }
 
 // With exclude_author "known", a review counts once the org knows all authors, and no longer if it
@@ -109,8 +109,8 @@ func (s suite) TestReviewsCountOnceTheAuthorsAreKnown(t *testing.T) {
 	c, err := policy.Parse([]byte(`{"requirements":[
 		{"state":"PROMOTABLE","predicate":"review:*","exclude_author":"known"}]}`))
 	must.OK(t, err)
-	fx.setPolicy(c)
-	rita := fx.signer("cn=rita,ou=review,o=acme")
+	must.Get(fx.SetPolicy(t.Context(), "acme", "api", c, 0, "host"))(t)
+	rita := fx.NewSigner("cn=rita,ou=review,o=acme")
 	const github = "GitHub <noreply@github.com>"
 
 	eve := fx.proveBy("Eve <eve@home.example>", github, "")
@@ -126,10 +126,10 @@ func (s suite) TestReviewsCountOnceTheAuthorsAreKnown(t *testing.T) {
 	all := []string{eve, bot, unnamed, forge, claimed, fx.proveBy(dora, " <>", ""), fx.proveBy(" <>", dora, ""),
 		fx.proveBy(dora, dora, co+"<>"), fx.proveBy(dora, dora, co+github), fx.proveBy(dora, github, co+"X, Dora D <d@x>")}
 	for _, id := range all {
-		rita.attest(id, "review:code", ledger.Pass)
-		fx.wantState(id, ledger.Attested)
+		rita.Attest(id, "review:code", ledger.Pass)
+		fx.WantState(id, ledger.Attested)
 	}
-	if reason := fx.commit(eve).Requirements[0].Reason; !strings.Contains(reason, `"Eve <eve@home.example>"`) {
+	if reason := fx.ReadCommit(eve).Requirements[0].Reason; !strings.Contains(reason, `"Eve <eve@home.example>"`) {
 		t.Errorf("the reason does not name the author: %s", reason)
 	}
 	facts, err := fx.LintFacts(t.Context(), "acme", "api", c)
@@ -141,23 +141,23 @@ func (s suite) TestReviewsCountOnceTheAuthorsAreKnown(t *testing.T) {
 	_, added := fx.named("cn=e7,ou=dev,o=acme", []string{"eve@acme.example", "eve@home.example"})
 	fx.named("cn=bot,ou=build,o=acme", nil, "github:dependabot[bot]")
 	must.OK(t, fx.Settle(t.Context()))
-	fx.wantState(eve, ledger.Promotable)
-	fx.wantState(bot, ledger.Promotable)
+	fx.WantState(eve, ledger.Promotable)
+	fx.WantState(bot, ledger.Promotable)
 	for _, id := range append(all[5:], unnamed, forge, claimed) {
-		fx.wantState(id, ledger.Attested)
+		fx.WantState(id, ledger.Attested)
 	}
 
-	fx.turn()
+	fx.Turn()
 	_, err = fx.ChangeIdentity(t.Context(), "acme", added.ID, identity.Change{Emails: new([]string{"eve@acme.example"})})
 	must.OK(t, err)
 	must.OK(t, fx.Settle(t.Context()))
-	fx.wantState(eve, ledger.Attested)
-	fx.turn()
+	fx.WantState(eve, ledger.Attested)
+	fx.Turn()
 	_, err = fx.ChangeIdentity(t.Context(), "acme", added.ID, identity.Change{Emails: new([]string{"eve@home.example"})})
 	must.OK(t, err)
 	must.OK(t, fx.RevokeIdentity(t.Context(), "acme", added.ID)) // she is still known
 	must.OK(t, fx.Settle(t.Context()))
-	fx.wantState(eve, ledger.Promotable)
+	fx.WantState(eve, ledger.Promotable)
 }
 
 // The e-mail addresses and logins of an identity are stored, and logged if they say more than before.
@@ -171,7 +171,7 @@ func (s suite) TestNamesOfIdentitiesAreStored(t *testing.T) {
 		if i.Email != email || !slices.Equal(i.Emails, emails) || !slices.Equal(i.Logins, logins) {
 			t.Errorf("%q, %q, %q; want %q, %q, %q", i.Email, i.Emails, i.Logins, email, emails, logins)
 		}
-		events := eventsOf[ledger.IdentityEvent](fx)
+		events := EventsOf[ledger.IdentityEvent](fx)
 		if e := events[len(events)-1]; e.Email != email || !slices.Equal(e.Emails, emails) ||
 			!slices.Equal(e.Logins, logins) {
 			t.Errorf("logged as %+v", e)
@@ -183,7 +183,7 @@ func (s suite) TestNamesOfIdentitiesAreStored(t *testing.T) {
 		}
 	}
 	change := func(c identity.Change) (identity.Identity, error) {
-		fx.turn()
+		fx.Turn()
 		return fx.ChangeIdentity(t.Context(), "acme", added.ID, c)
 	}
 
@@ -212,7 +212,7 @@ func (s suite) TestNamesStayWhileAnyIdentityHasThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fx := s.newFixture(t)
-			ci := fx.signer("cn=ci,ou=build,o=acme")
+			ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 			reviewer, a := fx.named("cn=ria,ou=review,o=acme", emails, logins...)
 			other, b := fx.named(test.dn, emails, logins...)
 			if !test.first {
@@ -222,19 +222,19 @@ func (s suite) TestNamesStayWhileAnyIdentityHasThem(t *testing.T) {
 			login := fx.proveBy("Q <9+ria@users.noreply.github.com>", "Q <q@acme.example>", "")
 			address := fx.proveBy("R <ria@home.example>", "Q <q@acme.example>", "")
 			for _, id := range []string{id, login, address} {
-				ci.attest(id, "test:go", ledger.Pass)
-				reviewer.attest(id, "review:code", ledger.Pass)
+				ci.Attest(id, "test:go", ledger.Pass)
+				reviewer.Attest(id, "review:code", ledger.Pass)
 			}
 			want := func(state ledger.State) {
 				t.Helper()
 				must.OK(t, fx.Settle(t.Context()))
 				for _, id := range []string{id, login, address} {
-					fx.wantState(id, state)
+					fx.WantState(id, state)
 				}
 			}
 			change := func(id string, c identity.Change) {
 				t.Helper()
-				fx.turn()
+				fx.Turn()
 				_, err := fx.ChangeIdentity(t.Context(), "acme", id, c)
 				must.OK(t, err)
 			}
@@ -250,14 +250,14 @@ func (s suite) TestNamesStayWhileAnyIdentityHasThem(t *testing.T) {
 	}
 
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	ria, a := fx.named("cn=ria,ou=review,o=acme", emails, logins...)
 	id := fx.proveBy("Q <9+ria@users.noreply.github.com>", "Q <q@acme.example>", "")
-	ci.attest(id, "test:go", ledger.Pass)
-	ria.attest(id, "review:code", ledger.Pass)
-	fx.wantState(id, ledger.Attested)
+	ci.Attest(id, "test:go", ledger.Pass)
+	ria.Attest(id, "review:code", ledger.Pass)
+	fx.WantState(id, ledger.Attested)
 	_, err := fx.ChangeIdentity(t.Context(), "acme", a.ID, none)
 	must.OK(t, err)
 	must.OK(t, fx.Settle(t.Context()))
-	fx.wantState(id, ledger.Promotable)
+	fx.WantState(id, ledger.Promotable)
 }

@@ -36,18 +36,22 @@ type crowd struct {
 
 func (s suite) newCrowd(t *testing.T, commits int) *crowd {
 	fx := s.newFixture(t)
-	c := &crowd{fx, fx.webhook().ID}
-	fx.setPolicyText(agingPolicy)
-	fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "scan:image", ledger.Pass)
-	fx.wantState(sha(1), ledger.Promotable)
+	n := ledger.NewWebhook{URL: "https://ci.example.com/ledger"}
+	must.OK(t, n.Check())
+	w, err := fx.CreateWebhook(t.Context(), "acme", "api", n, ledger.NewWebhookSecret())
+	must.OK(t, err)
+	c := &crowd{fx, w.ID}
+	fx.SetContract(agingPolicy)
+	fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(1), "scan:image", ledger.Pass)
+	fx.WantState(sha(1), ledger.Promotable)
 
 	must.Get(fx.CreateOrg(t.Context(), "crowd"))(t)
 	must.Get(fx.CreateRepo(t.Context(), "crowd", ledger.NewRepo{Name: "repo"}, "host"))(t)
-	fx.database.Exec(t, fmt.Sprintf(`
+	fx.Database.Exec(t, fmt.Sprintf(`
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
 INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version)
 SELECT 1000 + n, `+crowdRepo+`, '%036d' || (1000 + n), 0, 1, 1, 1 FROM numbers`, commits, 0))
-	fx.database.Exec(t, fmt.Sprintf(
+	fx.Database.Exec(t, fmt.Sprintf(
 		"INSERT INTO repo_states (repo_id, state, commits) VALUES ("+crowdRepo+", 0, %d)", commits))
 	return c
 }
@@ -66,9 +70,9 @@ func (c *crowd) setPolicy(ctx context.Context, number int) error {
 // wantExpiry advances the clock until the commit of acme expires, and checks that its state, event and delivery
 // follow while crowd does something. It logs how long that took.
 func (c *crowd) wantExpiry(during func(context.Context)) {
-	c.t.Helper()
-	c.claim(c.hook, 100)
-	ctx, cancel := context.WithCancel(c.t.Context())
+	c.T.Helper()
+	c.claim()
+	ctx, cancel := context.WithCancel(c.T.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
@@ -76,17 +80,25 @@ func (c *crowd) wantExpiry(during func(context.Context)) {
 	running.Go(func() { during(ctx) })
 	time.Sleep(time.Second)
 
-	c.clock.advance(time.Hour)
+	c.Clock.Advance(time.Hour)
 	begun := time.Now()
 	for time.Since(begun) < patience {
-		states := eventsOf[ledger.StateEvent](c.fixture)
-		if last := states[len(states)-1]; last.Cause.Type == ledger.CauseExpiry && len(c.claim(c.hook, 100)) > 0 {
-			c.t.Logf("settled after %v", time.Since(begun))
+		states := EventsOf[ledger.StateEvent](c.fixture)
+		if last := states[len(states)-1]; last.Cause.Type == ledger.CauseExpiry && c.claim() > 0 {
+			c.T.Logf("settled after %v", time.Since(begun))
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	c.t.Errorf("the commit of acme is not settled after %v", patience)
+	c.T.Errorf("the commit of acme is not settled after %v", patience)
+}
+
+// claim claims the deliveries that are due to acme, and returns their number.
+func (c *crowd) claim() int {
+	c.T.Helper()
+	_, due, err := c.Claim(c.T.Context(), c.hook, 100, 30*time.Second)
+	must.OK(c.T, err)
+	return len(due)
 }
 
 // An org that changes a policy all the time, of a repo with many commits, does not hold up the others.
@@ -109,14 +121,14 @@ func (s suite) TestWhatFailsHoldsUpNobodyElse(t *testing.T) {
 	must.OK(t, c.setPolicy(t.Context(), 1))
 	must.OK(t, c.Settle(t.Context()))
 	due := c.Now() + 1000
-	c.database.Exec(t, fmt.Sprintf("UPDATE commits SET expires = %d WHERE repo_id = "+crowdRepo, due))
-	c.database.Exec(t, fmt.Sprintf(`
+	c.Database.Exec(t, fmt.Sprintf("UPDATE commits SET expires = %d WHERE repo_id = "+crowdRepo, due))
+	c.Database.Exec(t, fmt.Sprintf(`
 INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
 VALUES (`+crowdRepo+`, 'expire', 0, `+crowdOrg+`, '', '', 0, %d, %d)`, due, due))
-	c.database.Exec(t, "UPDATE policies SET version = 3 WHERE version = 2 AND repo_id = "+crowdRepo)
-	c.closeAll() // it has read the contract
-	c.open(store.Options{})
-	c.other = nil
+	c.Database.Exec(t, "UPDATE policies SET version = 3 WHERE version = 2 AND repo_id = "+crowdRepo)
+	c.CloseAll() // it has read the contract
+	c.Open(store.Options{})
+	c.Other = nil
 
 	c.wantExpiry(func(context.Context) {})
 	err := c.Settle(t.Context())
@@ -125,27 +137,27 @@ VALUES (`+crowdRepo+`, 'expire', 0, `+crowdOrg+`, '', '', 0, %d, %d)`, due, due)
 	}
 	c.wantFailing(1)
 
-	c.database.Exec(t, "UPDATE policies SET version = 2 WHERE version = 3 AND repo_id = "+crowdRepo)
+	c.Database.Exec(t, "UPDATE policies SET version = 2 WHERE version = 3 AND repo_id = "+crowdRepo)
 	must.OK(t, c.Settle(t.Context()))
 	c.wantFailing(0)
 }
 
 // wantFailing checks how many jobs of crowd are said to fail, and what its repo says.
 func (c *crowd) wantFailing(want int64) {
-	c.t.Helper()
+	c.T.Helper()
 	n := int64(0)
-	for _, b := range must.Get(c.Backlog(c.t.Context()))(c.t) {
+	for _, b := range must.Get(c.Backlog(c.T.Context()))(c.T) {
 		if b.Org == "crowd" {
 			n += b.Failing
 		}
 	}
 	if n != want {
-		c.t.Errorf("%d jobs of crowd are said to fail, want %d", n, want)
+		c.T.Errorf("%d jobs of crowd are said to fail, want %d", n, want)
 	}
 
-	u := must.Get(c.Repo(c.t.Context(), "crowd", "repo"))(c.t).Unsettled
+	u := must.Get(c.Repo(c.T.Context(), "crowd", "repo"))(c.T).Unsettled
 	if isFailing := u != nil && u.Failing; isFailing != (want > 0) {
-		c.t.Errorf("the repo says that it is unsettled: %+v", u)
+		c.T.Errorf("the repo says that it is unsettled: %+v", u)
 	}
 }
 
@@ -153,10 +165,10 @@ func (c *crowd) wantFailing(want int64) {
 func (s suite) TestJobsOfAnOrgHoldUpNobodyElse(t *testing.T) {
 	c := s.newCrowd(t, 1)
 	n := testenv.Pick(1000, 10_000, 1_000_000)
-	c.database.Exec(t, fmt.Sprintf(`
+	c.Database.Exec(t, fmt.Sprintf(`
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
 INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
 SELECT `+crowdRepo+`, 'tree', n, `+crowdOrg+`, 'carry', '', 0, 0, 0 FROM numbers`, n))
 	c.wantExpiry(func(context.Context) {})
-	c.database.Exec(t, "DELETE FROM backlog WHERE org_id = "+crowdOrg)
+	c.Database.Exec(t, "DELETE FROM backlog WHERE org_id = "+crowdOrg)
 }

@@ -35,12 +35,12 @@ type write struct {
 func (s suite) TestBatchesAgreeWithSingleWrites(t *testing.T) {
 	testenv.Check(t, func(r *rapid.T) {
 		alone, together := s.newFixture(t), s.newFixture(t)
-		defer alone.closeAll()
-		defer together.closeAll()
+		defer alone.CloseAll()
+		defer together.CloseAll()
 		for _, fx := range []*fixture{alone, together} {
-			fx.signer("cn=ci,ou=build,o=acme") // creates an older version of the keyring
+			fx.NewSigner("cn=ci,ou=build,o=acme") // creates an older version of the keyring
 			for i := range commitsOfBatches / 2 {
-				fx.registerAuthor(sha(i)) // so that reviews count
+				fx.RegisterAuthor(sha(i)) // so that reviews count
 			}
 		}
 		_, version, err := alone.Keyring(t.Context(), "acme")
@@ -121,7 +121,7 @@ func (s suite) TestRejectedWritesDoNotAffectTheirBatch(t *testing.T) {
 	const ci = "cn=ci,ou=build,o=acme"
 	alone, together := s.newFixture(t), s.newFixture(t)
 	for _, fx := range []*fixture{alone, together} {
-		fx.signer(ci)
+		fx.NewSigner(ci)
 	}
 	_, version, err := together.Keyring(t.Context(), "acme")
 	must.OK(t, err)
@@ -189,12 +189,12 @@ func (s suite) TestRejectedWritesDoNotAffectTheirBatch(t *testing.T) {
 		}
 	}
 	for sha, state := range states {
-		together.wantState(sha, state)
+		together.WantState(sha, state)
 	}
 	for i := range writes {
 		if isRejected(i) {
 			_, err := together.Commit(t.Context(), "acme", "api", sha(i))
-			wantCode(t, err, ledger.CodeNotFound)
+			WantCode(t, err, ledger.CodeNotFound)
 		}
 	}
 	if got, want := together.dump(), alone.dump(); got != want {
@@ -230,7 +230,7 @@ const (
 )
 
 func (fx *fixture) write(w write) (result writeResult) {
-	rec, created, err := fx.Record(fx.t.Context(), w.org, w.repo, w.statement, w.keyringVersion)
+	rec, created, err := fx.Record(fx.T.Context(), w.org, w.repo, w.statement, w.keyringVersion)
 	rejected, isRejected := errors.AsType[*ledger.Error](err)
 	digest := fmt.Sprintf("sha256:%x", w.statement.PayloadDigest)
 	switch {
@@ -265,36 +265,36 @@ func (fx *fixture) writeAll(writes []write) []writeResult {
 // dump returns the contents of the org acme as text, without ids and regardless of the
 // order of commits. It checks that events are numbered without gaps.
 func (fx *fixture) dump() string {
-	fx.t.Helper()
-	ctx := fx.t.Context()
+	fx.T.Helper()
+	ctx := fx.T.Context()
 	var lines []string
 	repo, err := fx.Repo(ctx, "acme", "api")
-	must.OK(fx.t, err)
+	must.OK(fx.T, err)
 	lines = append(lines, fmt.Sprintf("repo: %d attestations, commits %v, %d open violations", repo.Attestations,
 		repo.Commits, repo.OpenViolations))
 	violations, err := fx.Violations(ctx, "acme", store.ViolationFilter{Query: store.Query{Limit: 500}})
-	must.OK(fx.t, err)
+	must.OK(fx.T, err)
 	for _, v := range violations.Data {
 		lines = append(lines, fmt.Sprintf("violation of %s by %s: %s %q", v.Commit, v.Identity, v.Status, v.Missing))
 	}
 	predicates, err := fx.Predicates(ctx, "acme", store.Query{Limit: 500})
-	must.OK(fx.t, err)
+	must.OK(fx.T, err)
 	for _, p := range predicates.Data {
 		lines = append(lines, fmt.Sprintf("predicate %s: %d, last at %s", p.Predicate, p.Count, p.LastRecordedAt))
 	}
 
 	events := fx.eventsByCommit()
 	commits, err := fx.Commits(ctx, "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}})
-	must.OK(fx.t, err)
+	must.OK(fx.T, err)
 	for _, summary := range commits.Data {
-		c := fx.commit(summary.SHA)
+		c := fx.ReadCommit(summary.SHA)
 		var causes []ledger.CauseType
 		for _, step := range c.Transitions {
 			causes = append(causes, step.Cause.Type)
 		}
 		lines = append(lines, fmt.Sprintf(
 			"commit %s: %s after %s for %v, %d attestations (%d listed), requirements %+v, events %q",
-			c.SHA, c.State, path(c), causes, c.Attested, len(c.Attestations), c.Requirements, events[c.SHA]))
+			c.SHA, c.State, Path(c), causes, c.Attested, len(c.Attestations), c.Requirements, events[c.SHA]))
 		delete(events, c.SHA)
 	}
 	for sha, list := range events {
@@ -307,30 +307,30 @@ func (fx *fixture) dump() string {
 // eventsByCommit returns the org's events by commit: attestations and transitions, and then
 // the events of violations, which attestations of other commits can close.
 func (fx *fixture) eventsByCommit() map[string][]string {
-	fx.t.Helper()
-	tail, err := fx.Tail(fx.t.Context(), "acme")
-	must.OK(fx.t, err)
-	next, err := tail.Next(fx.t.Context())
-	must.OK(fx.t, err)
-	list, err := tail.Read(fx.t.Context(), 0, 10_000)
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	tail, err := fx.Tail(fx.T.Context(), "acme")
+	must.OK(fx.T, err)
+	next, err := tail.Next(fx.T.Context())
+	must.OK(fx.T, err)
+	list, err := tail.Read(fx.T.Context(), 0, 10_000)
+	must.OK(fx.T, err)
 	if int64(len(list)) != next {
-		fx.t.Errorf("%d events, but the next number is %d", len(list), next)
+		fx.T.Errorf("%d events, but the next number is %d", len(list), next)
 	}
 
 	events, violations := make(map[string][]string), make(map[string][]string)
 	for i, e := range list {
 		if e.Seq != int64(i) {
-			fx.t.Errorf("event %d has the number %d", i, e.Seq)
+			fx.T.Errorf("event %d has the number %d", i, e.Seq)
 		}
 		switch e.Type {
 		case ledger.EventAttestation:
 			var a ledger.AttestationEvent
-			must.OK(fx.t, ledger.DecodeOpen(e.Body, &a))
+			must.OK(fx.T, ledger.DecodeOpen(e.Body, &a))
 			events[a.Commit] = append(events[a.Commit], fmt.Sprintf("%s by %s: %s", a.Predicate, a.Identity, a.Result.Status))
 		case ledger.EventViolation:
 			var v ledger.ViolationEvent
-			must.OK(fx.t, ledger.DecodeOpen(e.Body, &v))
+			must.OK(fx.T, ledger.DecodeOpen(e.Body, &v))
 			closed := ""
 			if v.ClosedBy != nil {
 				closed = string(v.ClosedBy.Type)
@@ -339,19 +339,19 @@ func (fx *fixture) eventsByCommit() map[string][]string {
 				v.Status, v.Missing, closed))
 		case ledger.EventState:
 			var s ledger.StateEvent
-			must.OK(fx.t, ledger.DecodeOpen(e.Body, &s))
+			must.OK(fx.T, ledger.DecodeOpen(e.Body, &s))
 			events[s.Commit] = append(events[s.Commit], fmt.Sprintf("%s>%s", s.From, s.To))
 		case ledger.EventStanding:
 			var s ledger.StandingEvent
-			must.OK(fx.t, ledger.DecodeOpen(e.Body, &s))
+			must.OK(fx.T, ledger.DecodeOpen(e.Body, &s))
 			events[s.Commit] = append(events[s.Commit], fmt.Sprintf("standing %s>%s", s.From, s.To))
 		case ledger.EventCommit:
 			var c ledger.CommitEvent
-			must.OK(fx.t, ledger.DecodeOpen(e.Body, &c))
+			must.OK(fx.T, ledger.DecodeOpen(e.Body, &c))
 			events[c.Commit] = append(events[c.Commit], "known: "+c.Facts)
 		case ledger.EventIdentity, ledger.EventAudit:
 		default:
-			fx.t.Errorf("event %d is of type %s", i, e.Type)
+			fx.T.Errorf("event %d is of type %s", i, e.Type)
 		}
 	}
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/must"
-	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
@@ -19,35 +18,22 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// NewRoot returns the root of a new CA of acme. A CA for CI jobs may certify them for test:*.
-func NewRoot(t testing.TB, p ca.Purpose, now ledger.Time) identity.Identity {
-	t.Helper()
-	cert := must.Get(ca.NewRoot(p, "acme", ca.NewSerial(), oidctest.NewKey(t), now))(t)
-	var n ca.NewAuthority
-	if p == ca.Jobs {
-		n.May = identity.Predicates{"test:*"}
-	}
-	root, err := n.Identity(p, "acme", ca.PEM(cert))
-	must.OK(t, err)
-	return root
-}
-
 // root returns the root of a new CA for CI jobs.
 func (fx *fixture) root() identity.Identity {
-	fx.t.Helper()
-	return NewRoot(fx.t, ca.Jobs, fx.Now())
+	fx.T.Helper()
+	return NewRoot(fx.T, ca.Jobs, fx.Now())
 }
 
 // caEvents returns what the events of acme say of its CAs, as the action and the name of the CA.
 func (fx *fixture) caEvents() (list []string) {
-	fx.t.Helper()
-	for _, e := range eventsOf[ledger.KeyEvent](fx) {
+	fx.T.Helper()
+	for _, e := range EventsOf[ledger.KeyEvent](fx) {
 		if e.Purpose != ledger.KeyOfCA {
 			continue
 		}
-		cert := must.Get(x509.ParseCertificate(e.PublicKey))(fx.t)
+		cert := must.Get(x509.ParseCertificate(e.PublicKey))(fx.T)
 		if e.NotAfter != ledger.TimeOf(cert.NotAfter) {
-			fx.t.Errorf("the event has the end %s, the certificate %s", e.NotAfter, cert.NotAfter)
+			fx.T.Errorf("the event has the end %s, the certificate %s", e.NotAfter, cert.NotAfter)
 		}
 		list = append(list, string(e.Action)+" "+string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
 			Bytes: e.PublicKey})))
@@ -59,13 +45,13 @@ func (s suite) TestAnOrgHasOneCAInUse(t *testing.T) {
 	fx := s.newFixture(t)
 	ctx := t.Context()
 	_, err := fx.CA(ctx, "acme", ca.Jobs)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	must.OK(t, fx.CheckNoCA(ctx, "acme", ca.Jobs))
-	wantCode(t, fx.RetireCA(ctx, "acme", ca.Jobs), ledger.CodeNotFound)
+	WantCode(t, fx.RetireCA(ctx, "acme", ca.Jobs), ledger.CodeNotFound)
 	var events []string
 	wantInUse := func(want identity.Identity, newEvents ...string) {
 		t.Helper()
-		fx.turn()
+		fx.Turn()
 		got, err := fx.CA(ctx, "acme", ca.Jobs)
 		if err != nil || got.ID != want.ID || got.PEM != want.PEM || got.DNPattern != "ou=ci-*,o=acme" {
 			t.Errorf("the CA in use is %+v, %v, want %s", got, err, want.ID)
@@ -79,14 +65,14 @@ func (s suite) TestAnOrgHasOneCAInUse(t *testing.T) {
 	first, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
 	must.OK(t, err)
 	wantInUse(first, "added "+first.PEM)
-	wantCode(t, fx.CheckNoCA(ctx, "acme", ca.Jobs), ledger.CodeAlreadyExists)
-	wantCode(t, fx.CheckNoCA(ctx, "none", ca.Jobs), ledger.CodeNotFound)
+	WantCode(t, fx.CheckNoCA(ctx, "acme", ca.Jobs), ledger.CodeAlreadyExists)
+	WantCode(t, fx.CheckNoCA(ctx, "none", ca.Jobs), ledger.CodeNotFound)
 	_, err = fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
-	wantCode(t, err, ledger.CodeAlreadyExists)
+	WantCode(t, err, ledger.CodeAlreadyExists)
 	_, err = fx.CreateCA(ctx, "acme", ca.Jobs, first, true) // with the key of the first
-	wantCode(t, err, ledger.CodeAlreadyExists)
+	WantCode(t, err, ledger.CodeAlreadyExists)
 	_, err = fx.CreateCA(ctx, "none", ca.Jobs, fx.root(), false)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	wantInUse(first)
 
 	second, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), true)
@@ -111,30 +97,30 @@ func (s suite) TestARetiredCAIsRevoked(t *testing.T) {
 	must.OK(t, err)
 	must.OK(t, fx.RetireCA(ctx, "acme", ca.Jobs))
 	_, err = fx.CA(ctx, "acme", ca.Jobs)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	if got, err := fx.Identity(ctx, "acme", root.ID); err != nil || got.RevokedAt == 0 {
 		t.Errorf("the root is %+v, %v, want it revoked", got, err)
 	}
 	if got, want := fx.caEvents(), []string{"added " + root.PEM, "revoked " + root.PEM}; !slices.Equal(got, want) {
 		t.Errorf("events of CAs: %q, want %q", got, want)
 	}
-	wantCode(t, fx.RetireCA(ctx, "acme", ca.Jobs), ledger.CodeNotFound)
+	WantCode(t, fx.RetireCA(ctx, "acme", ca.Jobs), ledger.CodeNotFound)
 
 	// Without an org that can be written to, nothing is created or retired.
 	_, err = fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
 	must.OK(t, err)
 	_, err = fx.ChangeOrg(ctx, "acme", ledger.OrgChange{Archived: new(true)})
 	must.OK(t, err)
-	wantCode(t, fx.RetireCA(ctx, "acme", ca.Jobs), ledger.CodeArchived)
+	WantCode(t, fx.RetireCA(ctx, "acme", ca.Jobs), ledger.CodeArchived)
 	_, err = fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), true)
-	wantCode(t, err, ledger.CodeArchived)
+	WantCode(t, err, ledger.CodeArchived)
 }
 
 // certify logs a certificate of a CA for a token with an ID, by a rule.
 func (fx *issuers) certify(root identity.Identity, r exchange.Rule, token string) error {
-	fx.t.Helper()
-	fx.turn()
-	return fx.LogCertificate(fx.t.Context(), "acme", certificate(root), store.Exchange{Rule: r, Claims: fx.claims(token)},
+	fx.T.Helper()
+	fx.Turn()
+	return fx.LogCertificate(fx.T.Context(), "acme", certificate(root), store.Exchange{Rule: r, Claims: fx.claims(token)},
 		nil)
 }
 
@@ -146,8 +132,8 @@ func certificate(root identity.Identity) store.Certificate {
 // certificates returns the audit events of certificates, as the actor, the serial number and the
 // fields.
 func (fx *fixture) certificates() (list []string) {
-	fx.t.Helper()
-	for _, e := range eventsOf[ledger.AuditEvent](fx) {
+	fx.T.Helper()
+	for _, e := range EventsOf[ledger.AuditEvent](fx) {
 		if e.Action != ledger.AuditCertificateIssued {
 			continue
 		}
@@ -188,29 +174,29 @@ func (s suite) TestCertificatesAreRefused(t *testing.T) {
 	fx := s.newIssuers(t)
 	ctx := t.Context()
 	rule := fx.rule("1234", "cn=api,ou=ci-build,o=acme", "api")
-	wantCode(t, fx.certify(identity.Identity{ID: "idn_1"}, rule, "one"), ledger.CodeNotFound)
+	WantCode(t, fx.certify(identity.Identity{ID: "idn_1"}, rule, "one"), ledger.CodeNotFound)
 	first, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
 	must.OK(t, err)
 	must.OK(t, fx.certify(first, rule, "one"))
-	wantCode(t, fx.certify(first, rule, "one"), ledger.CodeTokenUsed)
+	WantCode(t, fx.certify(first, rule, "one"), ledger.CodeTokenUsed)
 	_, err = fx.exchange(rule, "one") // nor for an API token
-	wantCode(t, err, ledger.CodeTokenUsed)
+	WantCode(t, err, ledger.CodeTokenUsed)
 	_, err = fx.exchange(rule, "two")
 	must.OK(t, err)
-	wantCode(t, fx.certify(first, rule, "two"), ledger.CodeTokenUsed)
-	wantCode(t, fx.certify(first, rule, ""), ledger.CodeInvalidToken) // without a jti
+	WantCode(t, fx.certify(first, rule, "two"), ledger.CodeTokenUsed)
+	WantCode(t, fx.certify(first, rule, ""), ledger.CodeInvalidToken) // without a jti
 
 	second, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), true)
 	must.OK(t, err)
-	wantCode(t, fx.certify(first, rule, "three"), ledger.CodeRevokedIdentity)
+	WantCode(t, fx.certify(first, rule, "three"), ledger.CodeRevokedIdentity)
 	must.OK(t, fx.certify(second, rule, "three")) // the token was not used up
 	must.OK(t, fx.RemoveRule(ctx, "acme", rule.ID))
-	wantCode(t, fx.certify(second, rule, "four"), ledger.CodeNotFound)
+	WantCode(t, fx.certify(second, rule, "four"), ledger.CodeNotFound)
 	rule = fx.rule("1234", "cn=api,ou=ci-build,o=acme", "api")
 	must.OK(t, fx.RevokeIdentity(ctx, "acme", second.ID))
-	wantCode(t, fx.certify(second, rule, "four"), ledger.CodeRevokedIdentity)
+	WantCode(t, fx.certify(second, rule, "four"), ledger.CodeRevokedIdentity)
 	must.OK(t, fx.RetireCA(ctx, "acme", ca.Jobs))
-	wantCode(t, fx.certify(second, rule, "four"), ledger.CodeNotFound)
+	WantCode(t, fx.certify(second, rule, "four"), ledger.CodeNotFound)
 	if got := fx.certificates(); len(got) != 2 {
 		t.Errorf("logged %q, want two", got)
 	}
@@ -219,7 +205,7 @@ func (s suite) TestCertificatesAreRefused(t *testing.T) {
 	must.OK(t, err)
 	_, err = fx.ChangeOrg(ctx, "acme", ledger.OrgChange{Archived: new(true)})
 	must.OK(t, err)
-	wantCode(t, fx.certify(third, rule, "four"), ledger.CodeArchived)
+	WantCode(t, fx.certify(third, rule, "four"), ledger.CodeArchived)
 }
 
 // A rule gives a limited number of API tokens, also with certificates. Without, there is no limit.
@@ -237,7 +223,7 @@ func (s suite) TestCertificatesCountAsExchanges(t *testing.T) {
 	for n := range exchange.MaxTokens {
 		must.OK(t, certify(n, &[32]byte{byte(n), byte(n >> 8)}))
 	}
-	wantCode(t, certify(exchange.MaxTokens, &[32]byte{255, 255}), ledger.CodeLimitReached)
+	WantCode(t, certify(exchange.MaxTokens, &[32]byte{255, 255}), ledger.CodeLimitReached)
 	must.OK(t, certify(exchange.MaxTokens, nil)) // the token was not used up
 }
 
@@ -246,8 +232,8 @@ func (s suite) TestOfRequestsWithOneTokenOneGetsACertificate(t *testing.T) {
 	root, err := fx.CreateCA(t.Context(), "acme", ca.Jobs, fx.root(), false)
 	must.OK(t, err)
 	stores := []*store.Store{fx.Store, fx.Store}
-	if fx.other != nil {
-		stores[1] = fx.other
+	if fx.Other != nil {
+		stores[1] = fx.Other
 	}
 
 	e := store.Exchange{Rule: fx.rule("1234", "cn=api,ou=ci-build,o=acme", "api"), Claims: fx.claims("one")}
@@ -265,7 +251,7 @@ func (s suite) TestOfRequestsWithOneTokenOneGetsACertificate(t *testing.T) {
 			granted++
 			continue
 		}
-		wantCode(t, err, ledger.CodeTokenUsed)
+		WantCode(t, err, ledger.CodeTokenUsed)
 	}
 	if events := fx.certificates(); granted != 1 || len(events) != 1 {
 		t.Errorf("%d requests got a certificate, %d were logged, want one", granted, len(events))

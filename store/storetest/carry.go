@@ -1,10 +1,9 @@
 package storetest
 
 import (
-	"crypto/sha1" //nolint:gosec // git's object ids
-	"encoding/hex"
+	//nolint:gosec // git's object ids
+
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,75 +26,62 @@ func carryContract(t testing.TB) policy.Contract {
 	return c
 }
 
-// Object returns a commit object with a tree, the nth of its author, and its id.
-func Object(tree int, author string, n int) (id string, raw []byte) {
-	return ObjectOn(fmt.Sprintf("%040x", n), tree, author, n)
-}
-
-// ObjectOn is like Object, with a parent.
-func ObjectOn(parent string, tree int, author string, n int) (id string, raw []byte) {
-	who := fmt.Sprintf("%s <%s@example.org> %d +0000", author, strings.ToLower(author), 1_780_000_000+n)
-	raw = fmt.Appendf(nil, "tree %040x\nparent %s\nauthor %s\ncommitter %s\n\ncommit %d\n", tree, parent, who, who, n)
-	sum := sha1.Sum(fmt.Appendf(nil, "commit %d\x00%s", len(raw), raw)) //nolint:gosec // git's object ids
-	return hex.EncodeToString(sum[:]), raw
-}
-
 // prove registers the nth commit with a tree, with its object, and returns its id.
 func (fx *fixture) prove(tree int, author string, n int) string {
-	fx.t.Helper()
+	fx.T.Helper()
 	id, raw := Object(tree, author, n)
-	fx.clock.ms.Add(1)
-	_, _, err := fx.Register(fx.t.Context(), "acme", "api", id, ledger.Registration{Object: raw})
-	must.OK(fx.t, err)
+	fx.Clock.Tick()
+	_, _, err := fx.Register(fx.T.Context(), "acme", "api", id, ledger.Registration{Object: raw})
+	must.OK(fx.T, err)
 	return id
 }
 
 func (s suite) TestEvidenceCarriesBetweenCommitsWithOneTree(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci, rita := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=rita,ou=review,o=acme")
+	ci, rita := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.NewSigner("cn=rita,ou=review,o=acme")
 
 	branch := fx.prove(1, "Dora", 1)
-	ci.attest(branch, "test:go", ledger.Pass)
-	review := rita.attest(branch, "review:code", ledger.Pass)
-	fx.wantState(branch, ledger.Promotable)
+	ci.Attest(branch, "test:go", ledger.Pass)
+	review := rita.Attest(branch, "review:code", ledger.Pass)
+	fx.WantState(branch, ledger.Promotable)
 
 	squash := fx.prove(1, "Dora", 2)
-	fx.wantState(squash, ledger.Promotable)
-	carried := fx.commit(squash).Requirements[1].Carried
+	fx.WantState(squash, ledger.Promotable)
+	carried := fx.ReadCommit(squash).Requirements[1].Carried
 	if len(carried) != 1 || carried[0].Commit != branch || carried[0].Attestation != review.ID ||
 		carried[0].By != "tree" || carried[0].Until != 0 {
 		t.Errorf("the review carries as %+v", carried)
 	}
-	if got, want := path(fx.commit(squash)), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {
+	if got, want := Path(fx.ReadCommit(squash)), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {
 		t.Errorf("the squashed commit went %s, want %s", got, want)
 	}
-	fx.wantState(fx.prove(2, "Dora", 3), ledger.Draft)
+	fx.WantState(fx.prove(2, "Dora", 3), ledger.Draft)
 
 	// What has carried does not age. To a commit that comes later, it carries no more.
-	fx.clock.advance(31 * 24 * time.Hour)
+	fx.Clock.Advance(31 * 24 * time.Hour)
 	must.OK(t, fx.Settle(t.Context()))
-	fx.wantState(squash, ledger.Promotable)
-	fx.wantState(fx.prove(1, "Dora", 4), ledger.Validating)
+	fx.WantState(squash, ledger.Promotable)
+	fx.WantState(fx.prove(1, "Dora", 4), ledger.Validating)
 }
 
 func (s suite) TestEvidenceCarriesToCommitsThatWereThereBefore(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci, rita := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=rita,ou=review,o=acme")
+	ci, rita := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.NewSigner("cn=rita,ou=review,o=acme")
 	one, two := fx.prove(1, "Dora", 1), fx.prove(1, "Dora", 2)
 	must.OK(t, fx.Settle(t.Context())) // else the change of the policy has all commits derived again
 
-	ci.attest(one, "test:go", ledger.Pass)
-	fx.wantState(two, ledger.Attested) // by the read
-	rita.attest(one, "review:code", ledger.Pass)
+	ci.Attest(one, "test:go", ledger.Pass)
+	fx.WantState(two, ledger.Attested) // by the read
+	rita.Attest(one, "review:code", ledger.Pass)
 	must.OK(t, fx.Settle(t.Context())) // in the background
-	events := eventsOf[ledger.StateEvent](fx)
+	events := EventsOf[ledger.StateEvent](fx)
 	if last := events[len(events)-1]; last.Commit != two || last.To != ledger.Promotable {
 		t.Errorf("before a read, the last event is %+v, want PROMOTABLE of %s", last, two)
 	}
-	fx.wantState(two, ledger.Promotable)
-	transitions := fx.commit(two).Transitions
+	fx.WantState(two, ledger.Promotable)
+	transitions := fx.ReadCommit(two).Transitions
 	if last := transitions[len(transitions)-1]; last.Cause.Type != ledger.CauseCarry || last.Cause.ID == "" {
 		t.Errorf("the cause is %+v, want carry", last.Cause)
 	}
@@ -103,9 +89,9 @@ func (s suite) TestEvidenceCarriesToCommitsThatWereThereBefore(t *testing.T) {
 
 func (s suite) TestAFailureOnTheBranchTakesTheMainlineDownAtTheNextRead(t *testing.T) {
 	for name, change := range map[string]func(fx *fixture, ci *signer, branch string){
-		"fail":    func(_ *fixture, ci *signer, branch string) { ci.attest(branch, "test:go", ledger.Fail) },
-		"expiry":  func(fx *fixture, _ *signer, _ string) { fx.clock.advance(30*24*time.Hour + time.Second) },
-		"another": func(fx *fixture, ci *signer, _ string) { ci.attest(fx.prove(1, "Dora", 7), "test:go", ledger.Errored) },
+		"fail":    func(_ *fixture, ci *signer, branch string) { ci.Attest(branch, "test:go", ledger.Fail) },
+		"expiry":  func(fx *fixture, _ *signer, _ string) { fx.Clock.Advance(30*24*time.Hour + time.Second) },
+		"another": func(fx *fixture, ci *signer, _ string) { ci.Attest(fx.prove(1, "Dora", 7), "test:go", ledger.Errored) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			fx := s.newFixture(t)
@@ -114,16 +100,16 @@ func (s suite) TestAFailureOnTheBranchTakesTheMainlineDownAtTheNextRead(t *testi
 				c.Requirements[i].MaxAge = ledger.Duration(30 * 24 * time.Hour)
 			}
 			fx.setPolicy(c)
-			ci, rita := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=rita,ou=review,o=acme")
+			ci, rita := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.NewSigner("cn=rita,ou=review,o=acme")
 			branch := fx.prove(1, "Dora", 1)
-			ci.attest(branch, "test:go", ledger.Pass)
-			rita.attest(branch, "review:code", ledger.Pass)
+			ci.Attest(branch, "test:go", ledger.Pass)
+			rita.Attest(branch, "review:code", ledger.Pass)
 			main := fx.prove(1, "Dora", 2)
-			fx.wantState(main, ledger.Promotable)
+			fx.WantState(main, ledger.Promotable)
 
 			change(fx, ci, branch)
-			fx.wantState(main, ledger.Validating)
-			transitions := fx.commit(main).Transitions
+			fx.WantState(main, ledger.Validating)
+			transitions := fx.ReadCommit(main).Transitions
 			if last := transitions[len(transitions)-1]; last.To != ledger.Validating {
 				t.Errorf("the last transition is %+v, want one to VALIDATING", last)
 			}
@@ -134,34 +120,34 @@ func (s suite) TestAFailureOnTheBranchTakesTheMainlineDownAtTheNextRead(t *testi
 func (s suite) TestWhoWroteTheSourceDoesNotCountByCarrying(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci, rita := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=rita,ou=review,o=acme")
-	ci.attest(fx.prove(1, "Dora", 1), "test:go", ledger.Pass)
+	ci, rita := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.NewSigner("cn=rita,ou=review,o=acme")
+	ci.Attest(fx.prove(1, "Dora", 1), "test:go", ledger.Pass)
 
 	own := fx.prove(1, "Rita", 2) // Rita wrote it, and reviews it
-	rita.attest(own, "review:code", ledger.Pass)
-	fx.wantState(own, ledger.Attested)
-	fx.wantState(fx.prove(1, "Dora", 3), ledger.Attested) // a squash by somebody else does not help
+	rita.Attest(own, "review:code", ledger.Pass)
+	fx.WantState(own, ledger.Attested)
+	fx.WantState(fx.prove(1, "Dora", 3), ledger.Attested) // a squash by somebody else does not help
 }
 
 func (s suite) TestNothingCarriesFromCommitsWithoutAnObject(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	id, raw := Object(1, "Dora", 1)
-	ci.attest(id, "test:go", ledger.Pass)
+	ci.Attest(id, "test:go", ledger.Pass)
 	other := fx.prove(1, "Dora", 2)
-	fx.wantState(other, ledger.Draft)
+	fx.WantState(other, ledger.Draft)
 
 	_, _, err := fx.Register(t.Context(), "acme", "api", id, ledger.Registration{Object: raw})
 	must.OK(t, err)
-	fx.wantState(other, ledger.Attested)
+	fx.WantState(other, ledger.Attested)
 }
 
 func (s suite) TestCarriedEvidenceIsSettledInPortionsAfterARestart(t *testing.T) {
 	const commits = 250
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	branch := fx.prove(1, "Dora", 0)
 	ids := make([]string, commits)
 	for i := range ids {
@@ -169,9 +155,9 @@ func (s suite) TestCarriedEvidenceIsSettledInPortionsAfterARestart(t *testing.T)
 	}
 	must.OK(t, fx.Settle(t.Context())) // else the change of the policy has all commits derived again
 
-	ci.attest(branch, "test:go", ledger.Pass)
+	ci.Attest(branch, "test:go", ledger.Pass)
 	must.OK(t, fx.Close())
-	fx.open(store.Options{})
+	fx.Open(store.Options{})
 	must.OK(t, fx.Settle(t.Context()))
 	list, err := fx.Commits(t.Context(), "acme", "api", store.CommitFilter{
 		Query: store.Query{Limit: 500}, State: new(ledger.Attested),
@@ -199,8 +185,8 @@ func (s suite) TestTooMuchEvidenceOfATreeDoesNotCarry(t *testing.T) {
 		}
 	}
 
-	fx.wantState(one, ledger.Attested)
-	fx.wantState(three, ledger.Draft)
+	fx.WantState(one, ledger.Attested)
+	fx.WantState(three, ledger.Draft)
 	fx.wantReason(three, "only failures carry from the commits with the same tree")
 }
 
@@ -211,7 +197,7 @@ func BenchmarkRecordOneOfManyWithATree(b *testing.B, newDatabase New) {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
 			fx := suite{newDatabase: newDatabase}.newFixture(b)
 			fx.setPolicy(carryContract(b))
-			ci := fx.signer("cn=ci,ou=build,o=acme")
+			ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 			branch := fx.prove(1, "Dora", 0)
 			for i := range others {
 				fx.prove(1, "Dora", i+1)
@@ -221,7 +207,7 @@ func BenchmarkRecordOneOfManyWithATree(b *testing.B, newDatabase New) {
 			version := int64(0)
 			for i := range b.N {
 				var a *attestation.Attestation
-				a, version = ci.sign(branch, fmt.Sprintf("test:%d", i%20), ledger.Pass, fmt.Sprint(i))
+				a, version = ci.Sign(branch, fmt.Sprintf("test:%d", i%20), ledger.Pass, fmt.Sprint(i))
 				list = append(list, a)
 			}
 			b.ResetTimer()
@@ -249,8 +235,8 @@ func (s suite) TestAnOldPassOnAnotherCommitDoesNotReplaceAFailure(t *testing.T) 
 	}
 
 	must.OK(t, record(1, two, ledger.Fail, 2000))
-	wantCode(t, record(2, one, ledger.Pass, 1000), ledger.CodeStaleStatement)
-	fx.wantState(one, ledger.Validating)
+	WantCode(t, record(2, one, ledger.Pass, 1000), ledger.CodeStaleStatement)
+	fx.WantState(one, ledger.Validating)
 	must.OK(t, record(3, one, ledger.Pass, 3000))
-	fx.wantState(two, ledger.Attested)
+	fx.WantState(two, ledger.Attested)
 }

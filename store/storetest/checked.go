@@ -41,15 +41,15 @@ func Checked(newDatabase func(testing.TB) Located) New {
 	}
 }
 
-// report checks the database, which may be open. It logs the problems, and returns their number and whether
+// Report checks the database, which may be open. It logs the problems, and returns their number and whether
 // everything was checked.
-func (fx *fixture) report() (found int64, complete bool) {
-	fx.t.Helper()
-	c := fx.database.(*checked)
-	report, err := check.Run(fx.t.Context(), c.Name(), check.Options{ParseRoot: sigstore.ParseRoot, Now: c.now})
-	must.OK(fx.t, err)
+func (fx *fixture) Report() (found int64, complete bool) {
+	fx.T.Helper()
+	c := fx.Database.(*checked)
+	report, err := check.Run(fx.T.Context(), c.Name(), check.Options{ParseRoot: sigstore.ParseRoot, Now: c.now})
+	must.OK(fx.T, err)
 	for _, p := range report.Problems {
-		fx.t.Log("problem:", p)
+		fx.T.Log("problem:", p)
 	}
 	return report.Found, report.Complete
 }

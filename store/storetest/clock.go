@@ -12,15 +12,15 @@ import (
 
 // wantRefused checks whether all replicas refuse to record because of the clock.
 func (fx *fixture) wantRefused(want bool) {
-	fx.t.Helper()
-	for _, s := range []*store.Store{fx.Store, fx.other} {
+	fx.T.Helper()
+	for _, s := range []*store.Store{fx.Store, fx.Other} {
 		if s == nil {
 			continue
 		}
-		must.OK(fx.t, s.Settle(fx.t.Context()))
-		_, _, err := s.Register(fx.t.Context(), "acme", "api", sha(99), ledger.Registration{})
+		must.OK(fx.T, s.Settle(fx.T.Context()))
+		_, _, err := s.Register(fx.T.Context(), "acme", "api", sha(99), ledger.Registration{})
 		if e, _ := err.(*ledger.Error); (err != nil) != want || want && (e == nil || e.Code != ledger.CodeClockJumped) {
-			fx.t.Fatalf("a registration returns %v; want it refused: %v", err, want)
+			fx.T.Fatalf("a registration returns %v; want it refused: %v", err, want)
 		}
 	}
 }
@@ -34,22 +34,22 @@ func (s suite) TestAClockBehindIsAccepted(t *testing.T) {
 	must.OK(t, err)
 	_, err = fx.SetPolicy(ctx, "acme", "api", contract, 1, "host")
 	must.OK(t, err)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
-	ci.attest(sha(1), "test:go", ledger.Pass)
-	fx.clock.advance(10 * 24 * time.Hour)
-	last := ci.attest(sha(2), "test:go", ledger.Pass)
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
+	ci.Attest(sha(1), "test:go", ledger.Pass)
+	fx.Clock.Advance(10 * 24 * time.Hour)
+	last := ci.Attest(sha(2), "test:go", ledger.Pass)
 	must.OK(t, fx.Settle(ctx))
-	fx.wantState(sha(1), ledger.Validating)
+	fx.WantState(sha(1), ledger.Validating)
 
-	fx.clock.advance(-10 * 24 * time.Hour)
+	fx.Clock.Advance(-10 * 24 * time.Hour)
 	fx.wantRefused(true)
 	_, _, err = fx.AcceptClock(ctx)
 	must.OK(t, err)
 	fx.wantRefused(false)
-	fx.wantState(sha(1), ledger.Promotable)
-	if next := ci.attest(sha(3), "test:go", ledger.Pass); next.ID <= last.ID || next.RecordedAt >= last.RecordedAt {
+	fx.WantState(sha(1), ledger.Promotable)
+	if next := ci.Attest(sha(3), "test:go", ledger.Pass); next.ID <= last.ID || next.RecordedAt >= last.RecordedAt {
 		t.Errorf("%s of %s comes after %s of %s", next.ID, next.RecordedAt, last.ID, last.RecordedAt)
 	}
-	fx.open(store.Options{})
+	fx.Open(store.Options{})
 	fx.wantRefused(false)
 }

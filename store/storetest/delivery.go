@@ -12,14 +12,14 @@ import (
 
 func (s suite) TestReplayQueuesFailedAndMissedEvents(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
-	ci.attest(sha(0), "test:go", ledger.Pass) // before the webhook, and before since
-	fx.clock.advance(time.Hour)
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
+	ci.Attest(sha(0), "test:go", ledger.Pass) // before the webhook, and before since
+	fx.Clock.Advance(time.Hour)
 	since := fx.Now()
-	ci.attest(sha(1), "test:go", ledger.Pass) // before the webhook, but after since
+	ci.Attest(sha(1), "test:go", ledger.Pass) // before the webhook, but after since
 	w := fx.webhook(ledger.EventAttestation)
 	for i := range 3 {
-		ci.attest(sha(2+i), "test:go", ledger.Pass)
+		ci.Attest(sha(2+i), "test:go", ledger.Pass)
 	}
 	due := fx.claim(w.ID, 10)
 	fx.settle(w.ID, due[0], 200, 0)         // succeeded
@@ -42,7 +42,7 @@ func (s suite) TestReplayQueuesFailedAndMissedEvents(t *testing.T) {
 func (s suite) TestRedeliverSendsTheSameEventAgain(t *testing.T) {
 	fx := s.newFixture(t)
 	w := fx.webhook(ledger.EventAttestation)
-	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+	fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 	first := fx.claim(w.ID, 1)[0]
 	_, err := fx.Redeliver(t.Context(), "acme", "api", w.ID, first.ID)
 	must.OK(t, err)
@@ -62,7 +62,7 @@ func (s suite) TestRedeliverSendsTheSameEventAgain(t *testing.T) {
 		t.Errorf("redelivered %+v, want %+v", second, first)
 	}
 	_, err = fx.Redeliver(t.Context(), "acme", "api", w.ID, "dlv_none")
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 }
 
 func (s suite) TestAPingIsADeliveryWithoutAnEvent(t *testing.T) {
@@ -91,16 +91,16 @@ func (s suite) TestAPingIsADeliveryWithoutAnEvent(t *testing.T) {
 
 func (s suite) TestDeliveriesAreListedNewestFirst(t *testing.T) {
 	fx := s.newFixture(t)
-	ci, w := fx.signer("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation)
+	ci, w := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation)
 	for i := range 7 {
-		fx.clock.advance(time.Second)
-		ci.attest(sha(i), "test:go", ledger.Pass)
+		fx.Clock.Advance(time.Second)
+		ci.Attest(sha(i), "test:go", ledger.Pass)
 	}
 	due := fx.claim(w.ID, 6)
 	for i, d := range due {
 		fx.settle(w.ID, d, []int{200, 500}[i%2], 0)
 	}
-	fx.clock.advance(time.Second)
+	fx.Clock.Advance(time.Second)
 	_, err := fx.PingWebhook(t.Context(), "acme", "api", w.ID)
 	must.OK(t, err)
 	ping, err := fx.PingWebhook(t.Context(), "acme", "api", w.ID)
@@ -135,11 +135,11 @@ func (s suite) TestDeliveriesAreListedNewestFirst(t *testing.T) {
 
 func (s suite) TestAReplayStartsAtATime(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	var at [10]ledger.Time
 	for i := range at {
-		at[i] = ci.attest(sha(i), "test:go", ledger.Pass).RecordedAt // and two events of state
-		fx.clock.advance(time.Minute)
+		at[i] = ci.Attest(sha(i), "test:go", ledger.Pass).RecordedAt // and two events of state
+		fx.Clock.Advance(time.Minute)
 	}
 	for _, test := range []struct {
 		since ledger.Time

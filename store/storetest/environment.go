@@ -11,26 +11,15 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
-	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// setPolicyText sets the policy of acme/api, and waits until it is in effect everywhere.
-func (fx *fixture) setPolicyText(text string) {
-	fx.t.Helper()
-	contract, err := policy.Parse([]byte(text))
-	must.OK(fx.t, err)
-	_, err = fx.SetPolicy(fx.t.Context(), "acme", "api", contract, 0, "host")
-	must.OK(fx.t, err)
-	must.OK(fx.t, fx.Settle(fx.t.Context()))
-}
-
 // environments lists the environments that a filter selects, with pages of q.Limit.
 func (fx *fixture) environments(f store.EnvironmentFilter) (list []ledger.Environment) {
-	fx.t.Helper()
+	fx.T.Helper()
 	for {
-		page, err := fx.Environments(fx.t.Context(), "acme", f)
-		must.OK(fx.t, err)
+		page, err := fx.Environments(fx.T.Context(), "acme", f)
+		must.OK(fx.T, err)
 		list = append(list, page.Data...)
 		if f.Cursor = page.NextCursor; f.Cursor == "" {
 			return list
@@ -41,13 +30,13 @@ func (fx *fixture) environments(f store.EnvironmentFilter) (list []ledger.Enviro
 // wantEnvironments checks what runs where: for each environment of acme/api its name, the
 // number of the commit, and what else differs from the usual.
 func (fx *fixture) wantEnvironments(want ...string) {
-	fx.t.Helper()
+	fx.T.Helper()
 	var got []string
 	for _, e := range fx.environments(store.EnvironmentFilter{Query: store.Query{Limit: 500}}) {
 		got = append(got, environmentText(e))
 	}
 	if !slices.Equal(got, want) {
-		fx.t.Errorf("environments %q, want %q", got, want)
+		fx.T.Errorf("environments %q, want %q", got, want)
 	}
 }
 
@@ -92,44 +81,44 @@ func number(commit string) string {
 // as a violation until something closes it.
 func (s suite) TestEnvironments(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setPolicyText(`{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},
+	fx.SetContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},
 {"state":"DEPLOYED","predicate":"deploy:prod","signers":["cn=cd"]}]}`)
-	cd, mallory := fx.signer("cn=cd,ou=x,o=acme"), fx.signer("cn=mallory,ou=x,o=acme")
+	cd, mallory := fx.NewSigner("cn=cd,ou=x,o=acme"), fx.NewSigner("cn=mallory,ou=x,o=acme")
 	fx.wantEnvironments()
 	for n := range 3 {
-		mallory.attest(sha(n), "test:go", ledger.Pass)
+		mallory.Attest(sha(n), "test:go", ledger.Pass)
 	}
 
 	// A predicate that no DEPLOYED requirement names, and one that has failed.
-	mallory.attest(sha(1), "deploy:staging", ledger.Pass)
-	mallory.attest(sha(1), "deploy:test", ledger.Fail)
+	mallory.Attest(sha(1), "deploy:staging", ledger.Pass)
+	mallory.Attest(sha(1), "deploy:test", ledger.Fail)
 	fx.wantEnvironments("staging 1 PROMOTABLE behind 1 not required")
 
-	mallory.attest(sha(1), "deploy:staging", ledger.Fail)
+	mallory.Attest(sha(1), "deploy:staging", ledger.Fail)
 	fx.wantEnvironments("staging unknown after 1")
-	mallory.attest(sha(1), "deploy:staging", ledger.Pass)
+	mallory.Attest(sha(1), "deploy:staging", ledger.Pass)
 
-	first := cd.attest(sha(0), "deploy:prod", ledger.Pass)
+	first := cd.Attest(sha(0), "deploy:prod", ledger.Pass)
 	fx.wantEnvironments("prod 0 DEPLOYED behind 2", "staging 1 PROMOTABLE behind 1 not required")
-	mallory.attest(sha(2), "deploy:prod", ledger.Pass)
-	mallory.attest(sha(2), "deploy:prod", ledger.Pass)
+	mallory.Attest(sha(2), "deploy:prod", ledger.Pass)
+	mallory.Attest(sha(2), "deploy:prod", ledger.Pass)
 	fx.wantEnvironments("prod 0 DEPLOYED behind 2 violations 1, 2", "staging 1 PROMOTABLE behind 1 not required")
-	cd.attest(sha(2), "deploy:prod", ledger.Pass)
+	cd.Attest(sha(2), "deploy:prod", ledger.Pass)
 	fx.wantEnvironments("prod 2 DEPLOYED", "staging 1 PROMOTABLE behind 1 not required")
 
 	// The same commit again, and an older one again.
-	cd.attest(sha(0), "deploy:prod", ledger.Pass)
+	cd.Attest(sha(0), "deploy:prod", ledger.Pass)
 	fx.wantEnvironments("prod 0 DEPLOYED behind 2", "staging 1 PROMOTABLE behind 1 not required")
 	d := fx.environments(store.EnvironmentFilter{Query: store.Query{Limit: 1}, Name: "prod"})[0].Deployment
-	if d.Attestation <= first.ID || d.DeployedAt <= first.RecordedAt || d.Identity != cd.dn {
-		t.Errorf("deployment %+v, want the latest of the commit, by %s", d, cd.dn)
+	if d.Attestation <= first.ID || d.DeployedAt <= first.RecordedAt || d.Identity != cd.DN {
+		t.Errorf("deployment %+v, want the latest of the commit, by %s", d, cd.DN)
 	}
 
 	// Another policy: what was recorded is not judged again.
-	fx.setPolicyText(`{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},
+	fx.SetContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},
 {"state":"DEPLOYED","predicate":"deploy:staging"}]}`)
 	fx.wantEnvironments("prod 0 DEPLOYED behind 2", "staging 1 DEPLOYED behind 1 not required")
-	mallory.attest(sha(2), "deploy:prod", ledger.Pass)
+	mallory.Attest(sha(2), "deploy:prod", ledger.Pass)
 	fx.wantEnvironments("prod 2 DEPLOYED not required", "staging 1 DEPLOYED behind 1 not required")
 }
 
@@ -137,41 +126,41 @@ func (s suite) TestEnvironments(t *testing.T) {
 func (s suite) TestRollbackOfEnvironments(t *testing.T) {
 	fx, cd, mallory := s.deployable(t)
 	for n := range 3 {
-		cd.attest(sha(n), "test:go", ledger.Pass)
-		cd.attest(sha(n), "deploy:prod", ledger.Pass)
+		cd.Attest(sha(n), "test:go", ledger.Pass)
+		cd.Attest(sha(n), "deploy:prod", ledger.Pass)
 	}
 	fx.wantEnvironments("prod 2 DEPLOYED")
-	mallory.attest(sha(2), "deploy:prod", ledger.Fail) // who may not deploy
-	cd.attest(sha(2), "deploy:eu", ledger.Fail)        // not deployed there; the commit is no longer DEPLOYED
+	mallory.Attest(sha(2), "deploy:prod", ledger.Fail) // who may not deploy
+	cd.Attest(sha(2), "deploy:eu", ledger.Fail)        // not deployed there; the commit is no longer DEPLOYED
 	fx.wantEnvironments("prod 2 PROMOTABLE")
 
-	cd.attest(sha(2), "deploy:prod", ledger.Fail)
+	cd.Attest(sha(2), "deploy:prod", ledger.Fail)
 	fx.wantEnvironments("prod 1 DEPLOYED behind 1 after 2")
-	cd.attest(sha(0), "deploy:prod", ledger.Fail)
+	cd.Attest(sha(0), "deploy:prod", ledger.Fail)
 	fx.wantEnvironments("prod 1 DEPLOYED behind 1 after 0")
-	cd.attest(sha(1), "deploy:prod", ledger.Errored)
+	cd.Attest(sha(1), "deploy:prod", ledger.Errored)
 	fx.wantEnvironments("prod unknown after 1")
-	cd.attest(sha(0), "deploy:prod", ledger.Pass)
+	cd.Attest(sha(0), "deploy:prod", ledger.Pass)
 	fx.wantEnvironments("prod 0 DEPLOYED behind 2")
 
 	// What runs is unknown from the start.
-	mallory.attest(sha(0), "deploy:eu", ledger.Pass)
-	mallory.attest(sha(1), "deploy:eu", ledger.Pass)
+	mallory.Attest(sha(0), "deploy:eu", ledger.Pass)
+	mallory.Attest(sha(1), "deploy:eu", ledger.Pass)
 	fx.wantEnvironments("eu unknown violations 2, 1", "prod 0 DEPLOYED behind 2")
-	cd.attest(sha(1), "deploy:eu", ledger.Fail)
+	cd.Attest(sha(1), "deploy:eu", ledger.Fail)
 	fx.wantEnvironments("eu unknown", "prod 0 DEPLOYED behind 2")
 }
 
 // A deployment does not count if its identity is distrusted since before it.
 func (s suite) TestDistrustedDeployments(t *testing.T) {
 	fx, cd, _ := s.deployable(t)
-	other := fx.signer("cn=cd,ou=other,o=acme")
+	other := fx.NewSigner("cn=cd,ou=other,o=acme")
 	for n := range 3 {
-		cd.attest(sha(n), "test:go", ledger.Pass)
+		cd.Attest(sha(n), "test:go", ledger.Pass)
 	}
-	cd.attest(sha(0), "deploy:prod", ledger.Pass)
-	other.attest(sha(1), "deploy:prod", ledger.Pass)
-	stolen := other.attest(sha(2), "deploy:prod", ledger.Pass)
+	cd.Attest(sha(0), "deploy:prod", ledger.Pass)
+	other.Attest(sha(1), "deploy:prod", ledger.Pass)
+	stolen := other.Attest(sha(2), "deploy:prod", ledger.Pass)
 	fx.wantEnvironments("prod 2 DEPLOYED")
 
 	fx.distrust(other, stolen.RecordedAt)
@@ -182,61 +171,50 @@ func (s suite) TestDistrustedDeployments(t *testing.T) {
 // An exception that closes a violation makes its deployment count.
 func (s suite) TestExceptionMakesDeploymentCount(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setPolicyText(`{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},
+	fx.SetContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},
 {"state":"DEPLOYED","predicate":"deploy:prod","signers":["cn=cd"],"name":"live"}],
 "exceptions":{"signers":["cn=boss"],"max_duration":"1d"}}`)
-	cd, boss := fx.signer("cn=cd,ou=x,o=acme"), fx.signer("cn=boss,ou=x,o=acme")
-	mallory := fx.signer("cn=mallory,ou=x,o=acme")
+	cd, boss := fx.NewSigner("cn=cd,ou=x,o=acme"), fx.NewSigner("cn=boss,ou=x,o=acme")
+	mallory := fx.NewSigner("cn=mallory,ou=x,o=acme")
 	for n := range 2 {
-		cd.attest(sha(n), "test:go", ledger.Pass)
+		cd.Attest(sha(n), "test:go", ledger.Pass)
 	}
-	cd.attest(sha(0), "deploy:prod", ledger.Pass)
-	mallory.attest(sha(1), "deploy:prod", ledger.Pass)
+	cd.Attest(sha(0), "deploy:prod", ledger.Pass)
+	mallory.Attest(sha(1), "deploy:prod", ledger.Pass)
 	fx.wantEnvironments("prod 0 DEPLOYED behind 1 violations 1, 1")
 
-	boss.except(sha(1), "live")
+	boss.Except(sha(1), "live")
 	fx.wantEnvironments("prod 1 DEPLOYED")
-}
-
-// except records an exception for an hour.
-func (s *signer) except(sha, requirement string) {
-	s.fx.t.Helper()
-	now := s.fx.Now()
-	payload, err := attestation.NewExceptionStatement(sha, attestation.Exception{Repo: "acme/api",
-		Requirement: requirement, Reason: "urgent", IssuedOn: now, Until: now.Add(time.Hour)})
-	must.OK(s.fx.t, err)
-	_, _, err = s.send(payload)
-	must.OK(s.fx.t, err)
 }
 
 // How far an environment is behind is counted up to a limit, by target branch and by tree.
 func (s suite) TestEnvironmentsBehind(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setPolicyText(`{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},
+	fx.SetContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},
 		{"state":"DEPLOYED","predicate":"deploy:*"}]}`)
-	ci, cd := fx.signer("cn=ci,ou=x,o=acme"), fx.signer("cn=cd,ou=x,o=acme")
-	ci.attest(sha(0), "test:go", ledger.Pass)
-	cd.attest(sha(0), "deploy:prod", ledger.Pass)
-	ci.attest(sha(1), "scan:x", ledger.Pass) // not PROMOTABLE
+	ci, cd := fx.NewSigner("cn=ci,ou=x,o=acme"), fx.NewSigner("cn=cd,ou=x,o=acme")
+	ci.Attest(sha(0), "test:go", ledger.Pass)
+	cd.Attest(sha(0), "deploy:prod", ledger.Pass)
+	ci.Attest(sha(1), "scan:x", ledger.Pass) // not PROMOTABLE
 	for n, target := range []string{"main", "release", "main"} {
 		_, _, err := fx.Register(t.Context(), "acme", "api", sha(2+n),
 			ledger.Registration{Branch: fmt.Sprint("feature/", n), Target: target})
 		must.OK(t, err)
-		ci.attest(sha(2+n), "test:go", ledger.Pass)
+		ci.Attest(sha(2+n), "test:go", ledger.Pass)
 	}
 	fx.wantEnvironments("prod 0 DEPLOYED behind 2")
-	cd.attest(sha(4), "deploy:eu", ledger.Pass)
+	cd.Attest(sha(4), "deploy:eu", ledger.Pass)
 	fx.wantEnvironments("eu 4 DEPLOYED", "prod 0 DEPLOYED behind 2")
-	ci.attest(sha(2), "test:go", ledger.Fail)
+	ci.Attest(sha(2), "test:go", ledger.Fail)
 	fx.wantEnvironments("eu 4 DEPLOYED", "prod 0 DEPLOYED behind 1")
 
 	for n := range ledger.MaxBehind - 1 {
-		ci.attest(sha(10+n), "test:go", ledger.Pass)
+		ci.Attest(sha(10+n), "test:go", ledger.Pass)
 	}
 	fx.wantEnvironments("eu 4 DEPLOYED behind 99", "prod 0 DEPLOYED behind 100")
-	ci.attest(sha(200), "test:go", ledger.Pass)
+	ci.Attest(sha(200), "test:go", ledger.Pass)
 	fx.wantEnvironments("eu 4 DEPLOYED behind 100", "prod 0 DEPLOYED behind 100+")
-	ci.attest(sha(201), "test:go", ledger.Pass)
+	ci.Attest(sha(201), "test:go", ledger.Pass)
 	fx.wantEnvironments("eu 4 DEPLOYED behind 100+", "prod 0 DEPLOYED behind 100+")
 }
 
@@ -245,12 +223,12 @@ func (s suite) TestEnvironmentsBehind(t *testing.T) {
 func (s suite) TestPagesOfEnvironments(t *testing.T) {
 	repos := testenv.Pick(60, 60, 300)
 	fx := s.newFixture(t)
-	cd := fx.signer("cn=cd,ou=x,o=acme")
+	cd := fx.NewSigner("cn=cd,ou=x,o=acme")
 	for n := range repos {
 		_, err := fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("r%04d", n)}, "host")
 		must.OK(t, err)
 		for _, environment := range []string{"staging", "prod"}[n%2:] {
-			cd.attestIn(fmt.Sprintf("r%04d", n), sha(n), "deploy:"+environment)
+			fx.attestIn(cd, fmt.Sprintf("r%04d", n), sha(n), "deploy:"+environment)
 		}
 	}
 
@@ -306,7 +284,7 @@ func (s suite) TestPagesOfEnvironments(t *testing.T) {
 
 	// More environments than are listed.
 	for n := range ledger.MaxEnvironments + 10 {
-		cd.attestIn("r0001", sha(1), fmt.Sprintf("deploy:preview/%d", n))
+		fx.attestIn(cd, "r0001", sha(1), fmt.Sprintf("deploy:preview/%d", n))
 	}
 	for _, limit := range []int{1, 7, 49, 50, 51, 500} {
 		q := store.Query{Limit: limit}
@@ -330,31 +308,26 @@ func byRepo(list []string) (repos []string) {
 }
 
 // attestIn records a pass in a repo.
-func (s *signer) attestIn(repo, sha, predicate string) {
-	s.fx.t.Helper()
+func (fx *fixture) attestIn(s *signer, repo, sha, predicate string) {
+	fx.T.Helper()
 	payload, err := attestation.NewStatement("git+https://git.example/acme/"+repo, sha, attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: ledger.Pass}})
-	must.OK(s.fx.t, err)
-	envelope, err := attestation.SignDSSE(s.key, payload)
-	must.OK(s.fx.t, err)
-	keyring, version, err := s.fx.Keyring(s.fx.t.Context(), "acme")
-	must.OK(s.fx.t, err)
-	a, err := attestation.Verify(envelope, keyring, s.fx.Now())
-	must.OK(s.fx.t, err)
-	_, _, err = s.fx.Record(s.fx.t.Context(), "acme", repo, a, version)
-	must.OK(s.fx.t, err)
+	must.OK(fx.T, err)
+	a, version := s.Verify(payload)
+	_, _, err = fx.Record(fx.T.Context(), "acme", repo, a, version)
+	must.OK(fx.T, err)
 }
 
 // Nobody has read the commit or settled it since its evidence has expired.
 func (s suite) TestEnvironmentsShowThePresentState(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setPolicyText(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"},
+	fx.SetContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"},
 		{"state":"DEPLOYED","predicate":"deploy:prod"}]}`)
-	ci := fx.signer("cn=ci,ou=x,o=acme")
-	ci.attest(sha(1), "test:go", ledger.Pass)
-	ci.attest(sha(1), "deploy:staging", ledger.Pass)
+	ci := fx.NewSigner("cn=ci,ou=x,o=acme")
+	ci.Attest(sha(1), "test:go", ledger.Pass)
+	ci.Attest(sha(1), "deploy:staging", ledger.Pass)
 	fx.wantEnvironments("staging 1 PROMOTABLE not required")
 
-	fx.clock.advance(time.Hour)
+	fx.Clock.Advance(time.Hour)
 	fx.wantEnvironments("staging 1 VALIDATING not required")
 }

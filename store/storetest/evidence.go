@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/internal/sigstoretest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
@@ -73,6 +75,19 @@ func RecordKeyless(t testing.TB, s *store.Store) ledger.AttestationRecord {
 	return r
 }
 
+// NewRoot returns the root of a new CA of acme. A CA for CI jobs may certify them for test:*.
+func NewRoot(t testing.TB, p ca.Purpose, now ledger.Time) identity.Identity {
+	t.Helper()
+	cert := must.Get(ca.NewRoot(p, "acme", ca.NewSerial(), oidctest.NewKey(t), now))(t)
+	var n ca.NewAuthority
+	if p == ca.Jobs {
+		n.May = identity.Predicates{"test:*"}
+	}
+	root, err := n.Identity(p, "acme", ca.PEM(cert))
+	must.OK(t, err)
+	return root
+}
+
 // A Reviewer is a member of acme with a signing key, whose device has a passkey.
 type Reviewer struct {
 	*passkeytest.Device
@@ -87,7 +102,7 @@ type Reviewer struct {
 // NewReviewer adds a reviewer to a ledger. Acme may use the provider of [Providers].
 func NewReviewer(t testing.TB, s *store.Store, dn string) *Reviewer {
 	t.Helper()
-	ctx, account := t.Context(), member.Account{Issuer: provider, Subject: dn}
+	ctx, account := t.Context(), member.Account{Issuer: Provider, Subject: dn}
 	_, err := s.AddMember(ctx, "acme",
 		member.NewMember{Issuer: account.Issuer, Subject: account.Subject, DN: dn, Role: member.Contributor})
 	must.OK(t, err)

@@ -33,34 +33,34 @@ func (s suite) newIssuers(t *testing.T) *issuers {
 
 // rule creates a rule for a repository on the forge. If dn is not empty, its jobs may sign.
 func (fx *issuers) rule(repository, dn string, repos ...string) exchange.Rule {
-	fx.t.Helper()
-	fx.turn()
+	fx.T.Helper()
+	fx.Turn()
 	n, err := exchange.NewRule{Name: "ci", Issuer: fx.provider.URL, RepositoryID: repository, Scope: ledger.Write,
 		Repos: repos, DN: dn, Refs: []string{"main"}}.Completed()
-	must.OK(fx.t, err)
-	r, err := fx.CreateRule(fx.t.Context(), "acme", n)
-	must.OK(fx.t, err)
+	must.OK(fx.T, err)
+	r, err := fx.CreateRule(fx.T.Context(), "acme", n)
+	must.OK(fx.T, err)
 	return r
 }
 
 // claims returns the claims of a token with an ID, which expires in an hour.
 func (fx *issuers) claims(id string) exchange.Claims {
-	fx.t.Helper()
-	now := fx.clock.now()
+	fx.T.Helper()
+	now := fx.Clock.Now()
 	raw := fx.provider.Token(fx.provider.GitHub("x", now, map[string]any{"jti": id, "exp": now.Add(time.Hour).Unix()}))
-	token := must.Get(exchange.Parse(raw))(fx.t)
-	keys := must.Get(exchange.ParseKeys([]byte(fx.provider.JWKS())))(fx.t)
+	token := must.Get(exchange.Parse(raw))(fx.T)
+	keys := must.Get(exchange.ParseKeys([]byte(fx.provider.JWKS())))(fx.T)
 	c, err := token.Verify(keys)
-	must.OK(fx.t, err)
+	must.OK(fx.T, err)
 	return c
 }
 
 // exchange exchanges a token with an ID for an API token, with a new hash.
 func (fx *issuers) exchange(r exchange.Rule, id string) (ledger.Token, error) {
-	fx.t.Helper()
-	fx.turn()
+	fx.T.Helper()
+	fx.Turn()
 	fx.hashes++
-	return fx.Exchange(fx.t.Context(), "acme", store.Exchange{Rule: r, Claims: fx.claims(id), Scope: ledger.Write},
+	return fx.Exchange(fx.T.Context(), "acme", store.Exchange{Rule: r, Claims: fx.claims(id), Scope: ledger.Write},
 		[32]byte{fx.hashes})
 }
 
@@ -70,8 +70,8 @@ func (s suite) TestIssuers(t *testing.T) {
 	pasted, err := fx.AddIssuer(ctx, "acme", exchange.NewIssuer{URL: "http://gitlab.internal", JWKS: "{}"})
 	must.OK(t, err)
 	_, err = fx.AddIssuer(ctx, "acme", exchange.NewIssuer{URL: fx.provider.URL})
-	wantCode(t, err, ledger.CodeAlreadyExists)
-	fx.turn()
+	WantCode(t, err, ledger.CodeAlreadyExists)
+	fx.Turn()
 
 	list, err := fx.Issuers(ctx, "acme", store.Query{Limit: 10})
 	must.OK(t, err)
@@ -85,13 +85,13 @@ func (s suite) TestIssuers(t *testing.T) {
 	}
 	for _, missing := range [][2]string{{"acme", "http://gitlab.internal/"}, {"globex", "http://gitlab.internal"}} {
 		_, err = fx.IssuerByURL(ctx, missing[0], missing[1])
-		wantCode(t, err, ledger.CodeNotFound)
+		WantCode(t, err, ledger.CodeNotFound)
 	}
 
 	must.OK(t, fx.RemoveIssuer(ctx, "acme", pasted.ID))
-	wantCode(t, fx.RemoveIssuer(ctx, "acme", pasted.ID), ledger.CodeNotFound)
+	WantCode(t, fx.RemoveIssuer(ctx, "acme", pasted.ID), ledger.CodeNotFound)
 	_, err = fx.IssuerByURL(ctx, "acme", "http://gitlab.internal")
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.AddIssuer(ctx, "acme", exchange.NewIssuer{URL: "http://gitlab.internal", JWKS: "{}"})
 	must.OK(t, err) // again
 }
@@ -106,7 +106,7 @@ func (s suite) TestIssuerLimit(t *testing.T) {
 	for n := range exchange.MaxIssuers - 1 {
 		must.OK(t, add(n))
 	}
-	wantCode(t, add(100), ledger.CodeLimitReached)
+	WantCode(t, add(100), ledger.CodeLimitReached)
 	must.OK(t, fx.RemoveIssuer(t.Context(), "acme", fx.issuer.ID))
 	must.OK(t, add(100))
 }
@@ -142,8 +142,8 @@ func (s suite) TestExchangeRules(t *testing.T) {
 	}
 
 	must.OK(t, fx.RemoveRule(ctx, "acme", first.ID))
-	wantCode(t, fx.RemoveRule(ctx, "acme", first.ID), ledger.CodeNotFound)
-	wantCode(t, fx.RemoveRule(ctx, "acme", "rul_none"), ledger.CodeNotFound)
+	WantCode(t, fx.RemoveRule(ctx, "acme", first.ID), ledger.CodeNotFound)
+	WantCode(t, fx.RemoveRule(ctx, "acme", "rul_none"), ledger.CodeNotFound)
 	rules, err = fx.RulesFor(ctx, fx.issuer, "1234")
 	must.OK(t, err)
 	if got := ids(rules); !slices.Equal(got, []string{second.ID}) {
@@ -163,7 +163,7 @@ func (s suite) TestRulesAboutNothing(t *testing.T) {
 		must.OK(t, err)
 		change(&n)
 		_, err = fx.CreateRule(t.Context(), "acme", n)
-		wantCode(t, err, code)
+		WantCode(t, err, code)
 	}
 	list, err := fx.Rules(t.Context(), "acme", store.Query{Limit: 10})
 	must.OK(t, err)
@@ -181,7 +181,7 @@ func (s suite) TestExchangeRuleLimit(t *testing.T) {
 	}
 	n := last.NewRule
 	_, err := fx.CreateRule(t.Context(), "acme", n)
-	wantCode(t, err, ledger.CodeLimitReached)
+	WantCode(t, err, ledger.CodeLimitReached)
 	n.RepositoryID = "5678"
 	_, err = fx.CreateRule(t.Context(), "acme", n)
 	must.OK(t, err)
@@ -222,7 +222,7 @@ func (s suite) TestExchange(t *testing.T) {
 		t.Errorf("after its rule was removed, the token is %+v", got)
 	}
 	_, err = fx.exchange(r, "2")
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 }
 
 // The tokens of an issuer end with it; those of others, and of no rule, do not.
@@ -263,8 +263,8 @@ func (s suite) TestTokensAreUsedOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range errs {
 		replica := fx.Store
-		if fx.other != nil && i%2 == 1 {
-			replica = fx.other
+		if fx.Other != nil && i%2 == 1 {
+			replica = fx.Other
 		}
 		all.Go(func() {
 			_, errs[i] = replica.Exchange(t.Context(), "acme",
@@ -277,7 +277,7 @@ func (s suite) TestTokensAreUsedOnce(t *testing.T) {
 		if err == nil {
 			succeeded++
 		} else {
-			wantCode(t, err, ledger.CodeTokenUsed)
+			WantCode(t, err, ledger.CodeTokenUsed)
 		}
 	}
 	if succeeded != 1 {
@@ -290,7 +290,7 @@ func (s suite) TestTokensAreUsedOnce(t *testing.T) {
 		t.Errorf("the token is %+v", token)
 	}
 	_, err = fx.exchange(r, "")
-	wantCode(t, err, ledger.CodeInvalidToken)
+	WantCode(t, err, ledger.CodeInvalidToken)
 }
 
 // Exchanged tokens are deleted an hour after they have expired. A used token is refused at any time.
@@ -309,22 +309,22 @@ func (s suite) TestExchangedTokensArePruned(t *testing.T) {
 		return err
 	}
 
-	fx.clock.advance(time.Hour + time.Minute - time.Millisecond)
+	fx.Clock.Advance(time.Hour + time.Minute - time.Millisecond)
 	must.OK(t, fx.Prune(ctx))
-	wantCode(t, use(), ledger.CodeTokenUsed)
-	fx.clock.advance(14 * time.Minute)
+	WantCode(t, use(), ledger.CodeTokenUsed)
+	fx.Clock.Advance(14 * time.Minute)
 	must.OK(t, fx.Prune(ctx))
 	if _, err = fx.TokenByHash(ctx, [32]byte{1}); err != nil {
 		t.Errorf("a token that expired less than an hour ago: %v", err)
 	}
-	fx.clock.advance(time.Millisecond)
+	fx.Clock.Advance(time.Millisecond)
 	must.OK(t, fx.Prune(ctx))
 	_, err = fx.TokenByHash(ctx, [32]byte{1})
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	if _, err = fx.TokenByHash(ctx, [32]byte{100}); err != nil {
 		t.Errorf("an expired token without a rule: %v", err)
 	}
-	wantCode(t, use(), ledger.CodeTokenExpired)
+	WantCode(t, use(), ledger.CodeTokenExpired)
 }
 
 // An org that is restored does not exchange tokens.
@@ -339,7 +339,7 @@ func (s suite) TestIssuersEndWithTheirOrg(t *testing.T) {
 	_, err = fx.ChangeOrg(ctx, deleted.Data[0].Name, ledger.OrgChange{Name: &name})
 	must.OK(t, err)
 	_, err = fx.IssuerByURL(ctx, "acme", fx.provider.URL)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.exchange(r, "1")
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 }

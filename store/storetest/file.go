@@ -9,10 +9,11 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-const provider = "https://idp.example"
+// Provider is the identity provider of accounts in tests. See [Providers].
+const Provider = "https://idp.example"
 
-// Providers returns the provider of accounts in tests, https://idp.example, which all orgs may use.
-func Providers() member.Providers { return member.Providers{provider: {member.AnyOrg}} }
+// Providers lets all orgs use the provider.
+func Providers() member.Providers { return member.Providers{Provider: {member.AnyOrg}} }
 
 // NewFile returns the path of a new database without orgs, in a temporary folder of the
 // test. All such databases are copies of one file, because a copy takes a fraction of

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -23,185 +24,236 @@ func newClock() *clock {
 	return c
 }
 
-func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
-func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+// Now returns the time of the clock.
+func (c *clock) Now() time.Time { return time.UnixMilli(c.ms.Load()) }
+
+// Advance advances the clock, by whole milliseconds.
+func (c *clock) Advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+// Tick advances the clock by a millisecond, and returns its time in them. It is different each time.
+func (c *clock) Tick() int64 { return c.ms.Add(1) }
 
 // A fixture is a store on a new database, with the org acme and its repo api.
 type fixture struct {
 	*store.Store
-	other    *store.Store // the other replica, or nil
-	t        testing.TB
-	clock    *clock
-	database Database
+	Other    *store.Store // the other replica, or nil
+	T        testing.TB
+	Clock    *clock
+	Database Database
 	reviewer *signer // signs for review
 }
 
 func (s suite) newFixture(t testing.TB) *fixture {
 	t.Helper()
-	fx := &fixture{t: t, clock: newClock(), database: s.newDatabase(t)}
-	fx.open(store.Options{})
+	fx := &fixture{T: t, Clock: newClock(), Database: s.newDatabase(t)}
+	fx.Open(store.Options{})
 	if s.replicas {
-		fx.other = fx.Store
-		fx.open(store.Options{})
+		fx.Other = fx.Store
+		fx.Open(store.Options{})
 	}
 	CreateAcme(t, fx.Store)
 	return fx
 }
 
-// eventsOf returns the events of acme that have the type of E, oldest first.
-func eventsOf[E ledger.Event](fx *fixture) (list []E) {
-	fx.t.Helper()
+// EventsOf returns the events of acme that have the type of E, oldest first.
+func EventsOf[E ledger.Event](fx *fixture) (list []E) {
+	fx.T.Helper()
 	var e E
-	page, err := fx.Events(fx.t.Context(), "acme",
+	page, err := fx.Events(fx.T.Context(), "acme",
 		store.EventFilter{Query: store.Query{Limit: 500}, Types: []ledger.EventType{e.EventType()}})
-	must.OK(fx.t, err)
+	must.OK(fx.T, err)
 	for _, body := range page.Data {
 		var e E
-		must.OK(fx.t, ledger.DecodeStrict(body, &e))
+		must.OK(fx.T, ledger.DecodeStrict(body, &e))
 		list = append(list, e)
 	}
 	return list
 }
 
-// turn lets the other replica do what comes next.
-func (fx *fixture) turn() {
-	if fx.other != nil {
-		fx.Store, fx.other = fx.other, fx.Store
+// Turn lets the other replica do what comes next.
+func (fx *fixture) Turn() {
+	if fx.Other != nil {
+		fx.Store, fx.Other = fx.Other, fx.Store
 	}
 }
 
-// closeAll closes all replicas before the test ends.
-func (fx *fixture) closeAll() {
+// CloseAll closes all replicas before the test ends.
+func (fx *fixture) CloseAll() {
 	fx.Close()
-	if fx.other != nil {
-		fx.other.Close()
+	if fx.Other != nil {
+		fx.Other.Close()
 	}
 }
 
-// open opens the database with the fixture's clock. By default, all orgs may use the provider.
-func (fx *fixture) open(o store.Options) {
-	fx.t.Helper()
-	o.Now = fx.clock.now
+// Open opens the database with the fixture's clock. By default, all orgs may use the provider.
+func (fx *fixture) Open(o store.Options) {
+	fx.T.Helper()
+	o.Now = fx.Clock.Now
 	if o.Providers == nil {
 		o.Providers = Providers()
 	}
-	s := fx.database.Open(fx.t, o)
-	fx.t.Cleanup(func() { s.Close() })
+	s := fx.Database.Open(fx.T, o)
+	fx.T.Cleanup(func() { s.Close() })
 	fx.Store = s
 }
 
 // A signer is a key that the org acme trusts.
 type signer struct {
 	fx  *fixture
-	key ed25519.PrivateKey
-	dn  string
+	Key ed25519.PrivateKey
+	DN  string
 }
 
-func (fx *fixture) signer(dn string) *signer {
-	fx.t.Helper()
-	key, _ := AddSigner(fx.t, fx.Store, dn)
-	return &signer{fx, key, dn}
+// NewSigner makes acme trust a new key.
+func (fx *fixture) NewSigner(dn string) *signer {
+	fx.T.Helper()
+	key, _ := AddSigner(fx.T, fx.Store, dn)
+	return fx.SignerOf(key, dn)
 }
 
-// sign signs a statement, and returns it verified with the keyring's version. The
+// SignerOf returns the signer with a key that acme trusts already.
+func (fx *fixture) SignerOf(key ed25519.PrivateKey, dn string) *signer { return &signer{fx, key, dn} }
+
+// Sign signs a statement, and returns it verified with the keyring's version. The
 // note makes the statement unique.
-func (s *signer) sign(sha, predicate string, status ledger.Status, note string) (*attestation.Attestation, int64) {
-	s.fx.t.Helper()
-	s.fx.turn()
+func (s *signer) Sign(sha, predicate string, status ledger.Status, note string) (*attestation.Attestation, int64) {
+	s.fx.T.Helper()
+	s.fx.Turn()
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", sha, attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
 		Annotations: map[string]string{"note": note},
 	})
-	must.OK(s.fx.t, err)
-	return s.verify(payload)
+	must.OK(s.fx.T, err)
+	return s.Verify(payload)
 }
 
-// attest signs and records a statement.
-func (s *signer) attest(sha, predicate string, status ledger.Status) ledger.AttestationRecord {
-	s.fx.t.Helper()
-	a, version := s.sign(sha, predicate, status, fmt.Sprint(s.fx.clock.ms.Add(1)))
-	rec, created, err := s.fx.Record(s.fx.t.Context(), "acme", "api", a, version)
-	must.OK(s.fx.t, err)
+// Attest signs and records a statement.
+func (s *signer) Attest(sha, predicate string, status ledger.Status) ledger.AttestationRecord {
+	s.fx.T.Helper()
+	a, version := s.Sign(sha, predicate, status, fmt.Sprint(s.fx.Clock.Tick()))
+	rec, created, err := s.fx.Record(s.fx.T.Context(), "acme", "api", a, version)
+	must.OK(s.fx.T, err)
 	if !created {
-		s.fx.t.Fatalf("%s by %s is a duplicate", predicate, s.dn)
+		s.fx.T.Fatalf("%s by %s is a duplicate", predicate, s.DN)
 	}
 	return rec
 }
 
-// verify signs a statement, and returns it verified with the keyring's version.
-func (s *signer) verify(payload []byte) (*attestation.Attestation, int64) {
-	s.fx.t.Helper()
-	envelope, err := attestation.SignDSSE(s.key, payload)
-	must.OK(s.fx.t, err)
-	keyring, version, err := s.fx.Keyring(s.fx.t.Context(), "acme")
-	must.OK(s.fx.t, err)
+// Verify signs a statement, and returns it verified with the keyring's version.
+func (s *signer) Verify(payload []byte) (*attestation.Attestation, int64) {
+	s.fx.T.Helper()
+	envelope, err := attestation.SignDSSE(s.Key, payload)
+	must.OK(s.fx.T, err)
+	keyring, version, err := s.fx.Keyring(s.fx.T.Context(), "acme")
+	must.OK(s.fx.T, err)
 	a, err := attestation.Verify(envelope, keyring, s.fx.Now())
-	must.OK(s.fx.t, err)
+	must.OK(s.fx.T, err)
 	return a, version
 }
 
-// send signs and records a statement.
-func (s *signer) send(payload []byte) (ledger.AttestationRecord, bool, error) {
-	s.fx.t.Helper()
-	s.fx.turn()
-	a, version := s.verify(payload)
-	return s.fx.Record(s.fx.t.Context(), "acme", "api", a, version)
+// Send signs and records a statement.
+func (s *signer) Send(payload []byte) (ledger.AttestationRecord, bool, error) {
+	s.fx.T.Helper()
+	s.fx.Turn()
+	a, version := s.Verify(payload)
+	return s.fx.Record(s.fx.T.Context(), "acme", "api", a, version)
 }
 
-// review records a review that counts under the default contract: of a commit with a known
+// SendNoticed records a statement, and checks the beginning of the notice in the answer.
+func (s *signer) SendNoticed(payload []byte, notice string) ledger.AttestationRecord {
+	s.fx.T.Helper()
+	rec, created, err := s.Send(payload)
+	must.OK(s.fx.T, err)
+	if !created || !strings.HasPrefix(rec.Notice, notice) || (notice == "") != (rec.Notice == "") {
+		s.fx.T.Errorf("created %t, with the notice %q, want one that begins with %q", created, rec.Notice, notice)
+	}
+	return rec
+}
+
+// Except records an exception for an hour.
+func (s *signer) Except(sha, requirement string) {
+	s.fx.T.Helper()
+	now := s.fx.Now()
+	payload, err := attestation.NewExceptionStatement(sha, attestation.Exception{Repo: "acme/api",
+		Requirement: requirement, Reason: "urgent", IssuedOn: now, Until: now.Add(time.Hour)})
+	must.OK(s.fx.T, err)
+	_, _, err = s.Send(payload)
+	must.OK(s.fx.T, err)
+}
+
+// Review records a review that counts under the default contract: of a commit with a known
 // author, by a reviewer who signs nothing else.
-func (fx *fixture) review(sha string) {
-	fx.t.Helper()
-	fx.registerAuthor(sha)
+func (fx *fixture) Review(sha string) {
+	fx.T.Helper()
+	fx.RegisterAuthor(sha)
 	if fx.reviewer == nil {
-		fx.reviewer = fx.signer("cn=rita,ou=review,o=acme")
+		fx.reviewer = fx.NewSigner("cn=rita,ou=review,o=acme")
 	}
-	fx.reviewer.attest(sha, "review:code", ledger.Pass)
+	fx.reviewer.Attest(sha, "review:code", ledger.Pass)
 }
 
-// registerAuthor registers a commit with the author that all commits of the tests have.
-func (fx *fixture) registerAuthor(sha string) {
-	fx.t.Helper()
-	fx.turn()
-	_, _, err := fx.Register(fx.t.Context(), "acme", "api", sha, ledger.Registration{Author: ledger.Author{Name: "Dora"}})
-	must.OK(fx.t, err)
+// RegisterAuthor registers a commit with the author that all commits of the tests have.
+func (fx *fixture) RegisterAuthor(sha string) {
+	fx.T.Helper()
+	fx.Turn()
+	_, _, err := fx.Register(fx.T.Context(), "acme", "api", sha, ledger.Registration{Author: ledger.Author{Name: "Dora"}})
+	must.OK(fx.T, err)
 }
 
-// makePromotable records the evidence that commits need for PROMOTABLE: a test by s, and a
+// Complete completes the registration of a commit, without its branch.
+func (fx *fixture) Complete(sha string, n ledger.Registration) {
+	fx.T.Helper()
+	_, _, err := fx.Register(fx.T.Context(), "acme", "api", sha, n)
+	must.OK(fx.T, err)
+}
+
+// SetContract makes a document the contract of acme/api, and derives the states of its commits again.
+func (fx *fixture) SetContract(document string) {
+	fx.T.Helper()
+	contract, err := policy.Parse([]byte(document))
+	must.OK(fx.T, err)
+	_, err = fx.SetPolicy(fx.T.Context(), "acme", "api", contract, 0, "host")
+	must.OK(fx.T, err)
+	must.OK(fx.T, fx.Settle(fx.T.Context()))
+}
+
+// MakePromotable records the evidence that commits need for PROMOTABLE: a test by s, and a
 // review. The radar may still block them.
-func (s *signer) makePromotable(commits ...string) {
-	s.fx.t.Helper()
+func (s *signer) MakePromotable(commits ...string) {
+	s.fx.T.Helper()
 	for _, commit := range commits {
-		s.attest(commit, "test:go", ledger.Pass)
-		s.fx.review(commit)
+		s.Attest(commit, "test:go", ledger.Pass)
+		s.fx.Review(commit)
 	}
 }
 
-// deploy takes a commit to DEPLOYED: s signs that it was tested and deployed.
-func (s *signer) deploy(sha string) {
-	s.fx.t.Helper()
-	s.makePromotable(sha)
-	s.attest(sha, "deploy:prod", ledger.Pass)
-	s.fx.wantState(sha, ledger.Deployed)
+// Deploy takes a commit to DEPLOYED: s signs that it was tested and deployed.
+func (s *signer) Deploy(sha string) {
+	s.fx.T.Helper()
+	s.MakePromotable(sha)
+	s.Attest(sha, "deploy:prod", ledger.Pass)
+	s.fx.WantState(sha, ledger.Deployed)
 }
 
-func (fx *fixture) commit(sha string) ledger.Commit {
-	fx.t.Helper()
-	fx.turn()
-	c, err := fx.Commit(fx.t.Context(), "acme", "api", sha)
-	must.OK(fx.t, err)
+// ReadCommit returns a commit as the other replica reads it.
+func (fx *fixture) ReadCommit(sha string) ledger.Commit {
+	fx.T.Helper()
+	fx.Turn()
+	c, err := fx.Commit(fx.T.Context(), "acme", "api", sha)
+	must.OK(fx.T, err)
 	return c
 }
 
-func (fx *fixture) wantState(sha string, want ledger.State) {
-	fx.t.Helper()
-	if c := fx.commit(sha); c.State != want {
-		fx.t.Fatalf("commit %s is %s, want %s; requirements: %+v", sha[:7], c.State, want, c.Requirements)
+// WantState checks the state of a commit.
+func (fx *fixture) WantState(sha string, want ledger.State) {
+	fx.T.Helper()
+	if c := fx.ReadCommit(sha); c.State != want {
+		fx.T.Fatalf("commit %s is %s, want %s; requirements: %+v", sha[:7], c.State, want, c.Requirements)
 	}
 }
 
-// path formats the transitions of a commit.
-func path(c ledger.Commit) string {
+// Path formats the transitions of a commit.
+func Path(c ledger.Commit) string {
 	var steps []string
 	for _, t := range c.Transitions {
 		steps = append(steps, fmt.Sprintf("%s>%s", t.From, t.To))
@@ -212,23 +264,11 @@ func path(c ledger.Commit) string {
 // sha returns the sha of the n-th example commit.
 func sha(n int) string { return fmt.Sprintf("%040x", n+1) }
 
-func wantCode(t testing.TB, err error, want ledger.Code) {
+// WantCode checks the code of an error.
+func WantCode(t testing.TB, err error, want ledger.Code) {
 	t.Helper()
 	e, ok := err.(*ledger.Error)
 	if !ok || e.Code != want {
 		t.Fatalf("got error %v, want code %s", err, want)
 	}
-}
-
-// wantField checks that an error is about an invalid field.
-func wantField(t testing.TB, err error, field string) {
-	t.Helper()
-	wantCode(t, err, ledger.CodeInvalidField)
-	if e := err.(*ledger.Error); len(e.Fields) != 1 || e.Fields[0].Field != field {
-		t.Fatalf("got error %v, want one about %s", err, field)
-	}
-}
-
-func publicPEM(t testing.TB, key ed25519.PublicKey) string {
-	return must.PublicPEM(t, key)
 }

@@ -13,20 +13,20 @@ import (
 // A gate shuts at once, before the background has derived any state again.
 func (s suite) TestGatesDoNotWaitForTheBackground(t *testing.T) {
 	for name, shut := range map[string]func(l *live){
-		"evidence expires": func(l *live) { l.clock.advance(25 * time.Hour) },
+		"evidence expires": func(l *live) { l.Clock.Advance(25 * time.Hour) },
 		"a key is revoked": func(l *live) { l.distrust(l.reviewer, 1) },
 		"the policy changes": func(l *live) {
-			l.setPolicyText(`{"requirements":[{"state":"ATTESTED","predicate":"fuzz:*"}],"radar":{"enabled":false}}`)
+			l.SetContract(`{"requirements":[{"state":"ATTESTED","predicate":"fuzz:*"}],"radar":{"enabled":false}}`)
 		},
 		"a scan fails": func(l *live) {
-			l.ci.attest(commitOf(1), "scan:image", ledger.Fail)
-			l.ci.attest(commitOf(2), "scan:image", ledger.Fail)
+			l.ci.Attest(commitOf(1), "scan:image", ledger.Fail)
+			l.ci.Attest(commitOf(2), "scan:image", ledger.Fail)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := s.newLive(t)
-			l.ci.attest(commitOf(2), "scan:image", ledger.Pass)
-			l.reviewer.attest(commitOf(2), "review:code", ledger.Pass)
+			l.ci.Attest(commitOf(2), "scan:image", ledger.Pass)
+			l.reviewer.Attest(commitOf(2), "review:code", ledger.Pass)
 			l.wantGates("", "1 open", "2 open")
 			l.wantGates("prod", "1 open", "2 open")
 			shut(l)
@@ -39,7 +39,7 @@ func (s suite) TestGatesDoNotWaitForTheBackground(t *testing.T) {
 // The gate of an environment is shut for what was rolled back from there.
 func (s suite) TestGateOfAnEnvironment(t *testing.T) {
 	l := s.newLive(t)
-	l.cd.sends(l.rollback(commitOf(1), ""), "")
+	l.cd.SendNoticed(l.rollback(commitOf(1), ""), "")
 	l.wantGates("", "1 open")
 	l.wantGates("prod", "1 shut")
 	l.wantGates("pro", "1 open")
@@ -47,13 +47,13 @@ func (s suite) TestGateOfAnEnvironment(t *testing.T) {
 
 // wantGates checks the gates for PROMOTABLE and an environment.
 func (l *live) wantGates(environment string, want ...string) {
-	l.t.Helper()
+	l.T.Helper()
 	for n, want := range want {
-		g, err := l.Gate(l.t.Context(), store.DecisionQuery{Org: "acme", Repo: "api", Commit: commitOf(n + 1),
+		g, err := l.Gate(l.T.Context(), store.DecisionQuery{Org: "acme", Repo: "api", Commit: commitOf(n + 1),
 			State: new(ledger.Promotable), Environment: environment})
-		must.OK(l.t, err)
+		must.OK(l.T, err)
 		if got := fmt.Sprint(n+1, map[bool]string{true: " open", false: " shut"}[g.Reached]); got != want {
-			l.t.Errorf("the gate to %q is %s, want %s", environment, got, want)
+			l.T.Errorf("the gate to %q is %s, want %s", environment, got, want)
 		}
 	}
 }

@@ -15,11 +15,11 @@ import (
 
 // attestationIDs returns the ids of all pages of a list of attestations.
 func (fx *fixture) attestationIDs(f store.AttestationFilter) []string {
-	fx.t.Helper()
+	fx.T.Helper()
 	var ids []string
 	for {
-		list, err := fx.Attestations(fx.t.Context(), "acme", "api", f)
-		must.OK(fx.t, err)
+		list, err := fx.Attestations(fx.T.Context(), "acme", "api", f)
+		must.OK(fx.T, err)
 		for _, rec := range list.Data {
 			ids = append(ids, rec.ID)
 		}
@@ -31,14 +31,14 @@ func (fx *fixture) attestationIDs(f store.AttestationFilter) []string {
 
 func (s suite) TestAttestationFilters(t *testing.T) {
 	fx := s.newFixture(t)
-	signers := []*signer{fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=ann,ou=dev,o=acme"),
-		fx.signer("cn=ci,ou=nightly,o=acme")}
+	signers := []*signer{fx.NewSigner("cn=ci,ou=build,o=acme"), fx.NewSigner("cn=ann,ou=dev,o=acme"),
+		fx.NewSigner("cn=ci,ou=nightly,o=acme")}
 	predicates := []string{"test:go", "test:js", "testing", "review:code"}
 	var all []ledger.AttestationRecord
 	for i := range 60 {
-		fx.clock.advance(time.Second)
+		fx.Clock.Advance(time.Second)
 		status := []ledger.Status{ledger.Pass, ledger.Fail}[i%5/4]
-		all = append(all, signers[i%3].attest(sha(i%7), predicates[i%4], status))
+		all = append(all, signers[i%3].Attest(sha(i%7), predicates[i%4], status))
 	}
 	since := all[30].RecordedAt
 
@@ -105,7 +105,7 @@ func (fx *fixture) wantFiltered(
 // is called. A predicate with :// is such a filter.
 func (s suite) TestAttestationsAreFilteredByPredicateType(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	const own, vulns = attestation.ResultPredicateType, "https://in-toto.io/attestation/vulns"
 	const unknown, many = "https://a.example/", "https://many.example/"
 	names := [][2]string{ // of the predicate, and of its type
@@ -121,7 +121,8 @@ func (s suite) TestAttestationsAreFilteredByPredicateType(t *testing.T) {
 	for i := range 2 * len(names) {
 		name := names[i%len(names)]
 		status := []ledger.Status{ledger.Pass, ledger.Recorded}[i/len(names)]
-		a, version := ci.sign(sha(i%3), "x", ledger.Pass, fmt.Sprint(fx.clock.ms.Add(1000)))
+		fx.Clock.Advance(time.Second)
+		a, version := ci.Sign(sha(i%3), "x", ledger.Pass, fmt.Sprint(i))
 		a.Predicate, a.PredicateType, a.Result.Status = name[0], name[1], status
 		rec, _, err := fx.Record(t.Context(), "acme", "api", a, version)
 		must.OK(t, err)
@@ -159,10 +160,10 @@ func like(name, pattern string) bool {
 
 func (s suite) TestACursorIsStableWhileRowsAreInserted(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	var want []string
 	for i := range 20 {
-		want = append(want, ci.attest(sha(i), "test:go", ledger.Pass).ID)
+		want = append(want, ci.Attest(sha(i), "test:go", ledger.Pass).ID)
 	}
 	slices.Reverse(want)
 
@@ -177,7 +178,7 @@ func (s suite) TestACursorIsStableWhileRowsAreInserted(t *testing.T) {
 		if f.Cursor = list.NextCursor; f.Cursor == "" {
 			break
 		}
-		ci.attest(sha(100+len(got)), "test:go", ledger.Pass)
+		ci.Attest(sha(100+len(got)), "test:go", ledger.Pass)
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -189,7 +190,7 @@ func (s suite) TestAnInvalidCursorIsRejected(t *testing.T) {
 	for _, cursor := range []string{"!", "bm9uZQ", "MQ", "MS4y.", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5OS4x"} {
 		f := store.AttestationFilter{Query: store.Query{Limit: 1, Cursor: cursor}}
 		_, err := fx.Attestations(t.Context(), "acme", "api", f)
-		wantCode(t, err, ledger.CodeInvalidCursor)
+		WantCode(t, err, ledger.CodeInvalidCursor)
 	}
 }
 
@@ -206,15 +207,15 @@ func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
 	register("bbbbbbbb"+sha(0)[8:], ledger.Registration{Branch: "fix", Author: ann})
 	register("ccccccc1"+sha(0)[8:], ledger.Registration{
 		Branch: "discount", Author: ledger.Author{Name: "JÖRG 50%_Off!"}})
-	fx.signer("cn=ci,ou=build,o=acme").attest("bbbbbbbb"+sha(0)[8:], "test:go", ledger.Pass)
+	fx.NewSigner("cn=ci,ou=build,o=acme").Attest("bbbbbbbb"+sha(0)[8:], "test:go", ledger.Pass)
 
-	if got := fx.commit("aaaaaaa2"); got.Branch != "fix" || got.Target != "main" {
+	if got := fx.ReadCommit("aaaaaaa2"); got.Branch != "fix" || got.Target != "main" {
 		t.Errorf("got %+v, want the second commit, with target main", got)
 	}
 	_, err := fx.Commit(t.Context(), "acme", "api", "aaaaaaa")
-	wantCode(t, err, ledger.CodeAmbiguousCommit)
+	WantCode(t, err, ledger.CodeAmbiguousCommit)
 	_, err = fx.Commit(t.Context(), "acme", "api", "ddddddd")
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 
 	attested := ledger.Attested
 	tests := []struct {
@@ -278,7 +279,7 @@ func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
 
 func (s suite) TestEventsAreListedAfterAnEvent(t *testing.T) {
 	fx := s.newFixture(t)
-	rec := fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
+	rec := fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(1), "test:go", ledger.Pass)
 	for _, descending := range []bool{false, true} {
 		list, err := fx.Events(t.Context(), "acme",
 			store.EventFilter{Query: store.Query{Limit: 10}, After: rec.Event, Descending: descending})
@@ -294,20 +295,20 @@ func (s suite) TestEventsAreListedAfterAnEvent(t *testing.T) {
 		t.Errorf("%d attestation events, want 1", len(list.Data))
 	}
 	_, err = fx.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, After: "evt_none"})
-	wantCode(t, err, ledger.CodeInvalidParameter)
+	WantCode(t, err, ledger.CodeInvalidParameter)
 }
 
 // The attestations of a commit are linked, each to the previous one. The list follows
 // these links across pages.
 func (s suite) TestACommitWithManyAttestationsIsListedInPages(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	var want []string
 	var since ledger.Time
 	for i := range 130 {
-		fx.clock.advance(time.Second)
-		rec := ci.attest(sha(1), []string{"test:go", "lint:go"}[i%2], ledger.Pass)
-		ci.attest(sha(2), "test:go", ledger.Pass) // of another commit, in between
+		fx.Clock.Advance(time.Second)
+		rec := ci.Attest(sha(1), []string{"test:go", "lint:go"}[i%2], ledger.Pass)
+		ci.Attest(sha(2), "test:go", ledger.Pass) // of another commit, in between
 		want = append(want, rec.ID)
 		if i == 50 {
 			since = rec.RecordedAt
@@ -326,7 +327,7 @@ func (s suite) TestACommitWithManyAttestationsIsListedInPages(t *testing.T) {
 		t.Errorf("with since, the list has %d attestations, want 80", len(got))
 	}
 
-	c := fx.commit(sha(1))
+	c := fx.ReadCommit(sha(1))
 	if len(c.Attestations) != 100 || c.Attestations[0].ID != want[0] || c.Attestations[99].ID != want[99] {
 		t.Errorf("the record has %d attestations, starting with %s", len(c.Attestations), c.Attestations[0].ID)
 	}
@@ -344,15 +345,15 @@ func (s suite) TestACommitWithManyAttestationsIsListedInPages(t *testing.T) {
 // A clock that is set back hides no attestations, and does not change their order.
 func (s suite) TestACommitIsListedAfterTheClockWasSetBack(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	since := fx.Now()
 	var want []string
 	for range 5 {
-		want = append(want, ci.attest(sha(1), "test:go", ledger.Pass).ID)
+		want = append(want, ci.Attest(sha(1), "test:go", ledger.Pass).ID)
 	}
-	fx.clock.advance(-time.Hour)
+	fx.Clock.Advance(-time.Hour)
 	for range 3 {
-		want = append(want, ci.attest(sha(1), "test:go", ledger.Pass).ID)
+		want = append(want, ci.Attest(sha(1), "test:go", ledger.Pass).ID)
 	}
 	slices.Reverse(want)
 

@@ -15,7 +15,7 @@ import (
 func (s suite) TestWhatAnIdentityMayAttestIsStored(t *testing.T) {
 	fx := s.newFixture(t)
 	ctx := t.Context()
-	fx.signer("cn=ci,ou=build,o=acme")
+	fx.NewSigner("cn=ci,ou=build,o=acme")
 	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
 	must.OK(t, err)
 	added := list.Data[0]
@@ -52,12 +52,12 @@ func (s suite) TestWhatAnIdentityMayAttestIsStored(t *testing.T) {
 	}
 
 	_, err = fx.ChangeIdentity(ctx, "acme", "idn_none", identity.Change{})
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.ChangeIdentity(ctx, "none", added.ID, identity.Change{})
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	must.OK(t, fx.RevokeIdentity(ctx, "acme", added.ID))
 	_, err = fx.ChangeIdentity(ctx, "acme", added.ID, identity.Change{})
-	wantCode(t, err, ledger.CodeRevokedIdentity)
+	WantCode(t, err, ledger.CodeRevokedIdentity)
 }
 
 // Every change between the verification of an attestation and its recording is detected,
@@ -65,11 +65,11 @@ func (s suite) TestWhatAnIdentityMayAttestIsStored(t *testing.T) {
 func (s suite) TestAChangedIdentityBetweenVerifyAndRecordIsDetected(t *testing.T) {
 	fx := s.newFixture(t)
 	ctx := t.Context()
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
 	must.OK(t, err)
 	id := list.Data[0].ID
-	a, version := ci.sign(sha(1), "test:go", ledger.Pass, "1")
+	a, version := ci.Sign(sha(1), "test:go", ledger.Pass, "1")
 	recorded, _, err := fx.Record(ctx, "acme", "api", a, version)
 	must.OK(t, err)
 
@@ -84,7 +84,7 @@ func (s suite) TestAChangedIdentityBetweenVerifyAndRecordIsDetected(t *testing.T
 		t.Run(name, func(t *testing.T) {
 			_, err := fx.ChangeIdentity(ctx, "acme", id, identity.Change{May: &identity.Predicates{"*"}, Email: new("")})
 			must.OK(t, err)
-			a, version := ci.sign(sha(1), "test:go", ledger.Pass, name)
+			a, version := ci.Sign(sha(1), "test:go", ledger.Pass, name)
 			_, err = fx.ChangeIdentity(ctx, "acme", id, test.change)
 			must.OK(t, err)
 			if _, _, err = fx.Record(ctx, "acme", "api", a, version); !errors.Is(err, store.ErrKeyringChanged) {
@@ -95,7 +95,7 @@ func (s suite) TestAChangedIdentityBetweenVerifyAndRecordIsDetected(t *testing.T
 			must.OK(t, err)
 			again, err := attestation.Verify(a.Envelope, keyring, fx.Now())
 			if test.want != "" {
-				wantCode(t, err, test.want)
+				WantCode(t, err, test.want)
 				return
 			}
 			must.OK(t, err)

@@ -21,13 +21,13 @@ func (s suite) TestMembers(t *testing.T) {
 	must.OK(t, err)
 	bob, err := fx.add("bob", member.Reader)
 	must.OK(t, err)
-	want := member.Member{ID: ann.ID, Org: "acme", Issuer: provider, Subject: "ann", DN: "cn=ann,ou=people-dev,o=acme",
+	want := member.Member{ID: ann.ID, Org: "acme", Issuer: Provider, Subject: "ann", DN: "cn=ann,ou=people-dev,o=acme",
 		Role: member.Maintainer, CreatedAt: fx.Now()}
 	if ann != want || ann.ID == "" {
 		t.Errorf("added %+v, want %+v", ann, want)
 	}
 
-	fx.turn()
+	fx.Turn()
 	list, err := fx.Members(ctx, "acme", store.Query{Limit: 10})
 	must.OK(t, err)
 	if !slices.Equal(list.Data, []member.Member{ann, bob}) {
@@ -37,9 +37,9 @@ func (s suite) TestMembers(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	_, err = fx.Member(ctx, "acme", "mem_none")
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.ChangeMember(ctx, "acme", "mem_none", member.Change{})
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 }
 
 // An account is one member of an org, and a DN is that of one member. Other orgs have members of their own.
@@ -49,24 +49,24 @@ func (s suite) TestAccountsAndDNsAreOfOneMember(t *testing.T) {
 	ann, err := fx.add("ann", member.Reader)
 	must.OK(t, err)
 	_, err = fx.add("ann", member.Admin)
-	wantCode(t, err, ledger.CodeAlreadyExists)
+	WantCode(t, err, ledger.CodeAlreadyExists)
 
 	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(true)})
 	must.OK(t, err)
 	_, err = fx.add("ann", member.Admin)
-	wantCode(t, err, ledger.CodeAlreadyExists)
+	WantCode(t, err, ledger.CodeAlreadyExists)
 	for _, dn := range []string{ann.DN, "cn=ANN,ou=People-Dev,o=ACME"} {
-		_, err := fx.AddMember(ctx, "acme", member.NewMember{Issuer: provider, Subject: "other", DN: dn, Role: member.Reader})
-		wantCode(t, err, ledger.CodeAlreadyExists)
+		_, err := fx.AddMember(ctx, "acme", member.NewMember{Issuer: Provider, Subject: "other", DN: dn, Role: member.Reader})
+		WantCode(t, err, ledger.CodeAlreadyExists)
 	}
 
 	_, err = fx.CreateOrg(ctx, "globex")
 	must.OK(t, err)
 	_, err = fx.AddMember(ctx, "globex",
-		member.NewMember{Issuer: provider, Subject: "ann", DN: ann.DN, Role: member.Reader})
+		member.NewMember{Issuer: Provider, Subject: "ann", DN: ann.DN, Role: member.Reader})
 	must.OK(t, err)
 	_, err = fx.Member(ctx, "globex", ann.ID)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 }
 
 func (s suite) TestMemberRules(t *testing.T) {
@@ -80,8 +80,8 @@ func (s suite) TestMemberRules(t *testing.T) {
 	}
 
 	must.OK(t, fx.RemoveMemberRule(ctx, "acme", first.ID))
-	wantCode(t, fx.RemoveMemberRule(ctx, "acme", first.ID), ledger.CodeNotFound)
-	wantCode(t, fx.RemoveMemberRule(ctx, "acme", "mrl_none"), ledger.CodeNotFound)
+	WantCode(t, fx.RemoveMemberRule(ctx, "acme", first.ID), ledger.CodeNotFound)
+	WantCode(t, fx.RemoveMemberRule(ctx, "acme", "mrl_none"), ledger.CodeNotFound)
 	list, err = fx.MemberRules(ctx, "acme", store.Query{Limit: 10})
 	must.OK(t, err)
 	if !slices.Equal(list.Data, []member.Rule{second}) {
@@ -103,7 +103,7 @@ func (s suite) TestMembersEndWithTheirOrg(t *testing.T) {
 	must.OK(t, err)
 	for _, a := range []member.Account{account("ann"), account("bob", "dev")} {
 		_, _, err = fx.signIn(a)
-		wantCode(t, err, ledger.CodeForbidden)
+		WantCode(t, err, ledger.CodeForbidden)
 	}
 }
 
@@ -119,23 +119,23 @@ func (s suite) TestAMemberWithAKeyIsOneSigner(t *testing.T) {
 	ann, err := fx.add("ann", member.Contributor)
 	must.OK(t, err)
 
-	key := fx.signer("cn=ann,ou=laptops,o=acme")
-	key.attest(sha(1), "review:code", ledger.Pass)
+	key := fx.NewSigner("cn=ann,ou=laptops,o=acme")
+	key.Attest(sha(1), "review:code", ledger.Pass)
 	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
 	must.OK(t, err)
 	must.OK(t, fx.RevokeIdentity(ctx, "acme", list.Data[0].ID))
 	again, err := identity.NewIdentity{Kind: identity.KeyIdentity, DN: ann.DN,
-		PEM: publicPEM(t, key.key.Public().(ed25519.PublicKey))}.Identity()
+		PEM: must.PublicPEM(t, key.Key.Public().(ed25519.PublicKey))}.Identity()
 	must.OK(t, err)
 	_, err = fx.AddIdentity(ctx, "acme", again)
 	must.OK(t, err)
 	must.OK(t, fx.Settle(ctx))
 
-	inPage := fx.signer(ann.DN) // another key of the same name, as in a page
-	inPage.attest(sha(1), "review:code", ledger.Pass)
-	fx.wantState(sha(1), ledger.Validating)
-	fx.signer("cn=bob,ou=people-dev,o=acme").attest(sha(1), "review:code", ledger.Pass)
-	fx.wantState(sha(1), ledger.Promotable)
+	inPage := fx.NewSigner(ann.DN) // another key of the same name, as in a page
+	inPage.Attest(sha(1), "review:code", ledger.Pass)
+	fx.WantState(sha(1), ledger.Validating)
+	fx.NewSigner("cn=bob,ou=people-dev,o=acme").Attest(sha(1), "review:code", ledger.Pass)
+	fx.WantState(sha(1), ledger.Promotable)
 }
 
 // Who leaves does not sign any more, under the name of the member or with a key of the member.
@@ -156,7 +156,7 @@ func (s suite) TestKeysEndWithTheMembership(t *testing.T) {
 			ids := make(map[string]string)
 			add := func(name, dn string, key ed25519.PrivateKey) {
 				n, err := identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
-					PEM: publicPEM(t, key.Public().(ed25519.PublicKey))}.Identity()
+					PEM: must.PublicPEM(t, key.Public().(ed25519.PublicKey))}.Identity()
 				must.OK(t, err)
 				i, err := fx.AddIdentity(ctx, "acme", n)
 				must.OK(t, err)
@@ -198,10 +198,10 @@ func (s suite) TestKeysDoNotEndWithoutTheMembership(t *testing.T) {
 	for _, c := range []member.Change{{KeepKeys: true}, {Also: []string{"idn_x"}},
 		{Removed: new(true), Also: make([]string, 101)}} {
 		_, err := fx.ChangeMember(t.Context(), "acme", ann.ID, c)
-		wantCode(t, err, ledger.CodeInvalidField)
+		WantCode(t, err, ledger.CodeInvalidField)
 	}
 	_, err = fx.ChangeMember(t.Context(), "acme", ann.ID, member.Change{Removed: new(true), Also: []string{"idn_x"}})
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	m, err := fx.Member(t.Context(), "acme", ann.ID)
 	must.OK(t, err)
 	if m.RemovedAt != 0 {

@@ -21,10 +21,10 @@ import (
 func (s suite) TestStatesFollowFromEvidence(t *testing.T) {
 	testenv.Check(t, func(r *rapid.T) {
 		fx := s.newFixture(t)
-		defer fx.closeAll()
+		defer fx.CloseAll()
 		m := &model{fx: fx, r: r, evidence: make(map[string][]policy.Evidence), author: make(map[string]string)}
 		for _, dn := range []string{"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme"} {
-			m.signers = append(m.signers, fx.signer(dn))
+			m.signers = append(m.signers, fx.NewSigner(dn))
 		}
 		r.Repeat(map[string]func(*rapid.T){
 			"attest":        func(r *rapid.T) { m.r = r; m.attest() },
@@ -53,9 +53,9 @@ func (m *model) attest() {
 	predicate := rapid.SampledFrom([]string{"test:go", "review:code", "deploy:prod"}).Draw(m.r, "predicate")
 	status := rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip}).Draw(m.r, "status")
 	promotable := m.isPromotable(commit)
-	rec := signer.attest(commit, predicate, status)
-	dn, err := identity.ParseDN(signer.dn)
-	must.OK(m.fx.t, err)
+	rec := signer.Attest(commit, predicate, status)
+	dn, err := identity.ParseDN(signer.DN)
+	must.OK(m.fx.T, err)
 	m.evidence[commit] = append(m.evidence[commit], policy.Evidence{
 		Attestation: rec.ID, Predicate: predicate, Signer: dn, Status: status, RecordedAt: rec.RecordedAt,
 		WhilePromotable: promotable,
@@ -64,8 +64,8 @@ func (m *model) attest() {
 
 // isPromotable reports whether the commit's evidence makes it PROMOTABLE.
 func (m *model) isPromotable(commit string) bool {
-	policy, err := m.fx.Policy(m.fx.t.Context(), "acme", "api", 0)
-	must.OK(m.fx.t, err)
+	policy, err := m.fx.Policy(m.fx.T.Context(), "acme", "api", 0)
+	must.OK(m.fx.T, err)
 	return policy.Contract.Derive(m.facts(commit), m.fx.Now()).State >= ledger.Promotable
 }
 
@@ -75,9 +75,9 @@ func (m *model) register() {
 	if author == "" {
 		author = rapid.SampledFrom([]string{"ann", "bob", "eve"}).Draw(m.r, "author")
 	}
-	_, _, err := m.fx.Register(m.fx.t.Context(), "acme", "api", commit,
+	_, _, err := m.fx.Register(m.fx.T.Context(), "acme", "api", commit,
 		ledger.Registration{Author: ledger.Author{Name: author}})
-	must.OK(m.fx.t, err)
+	must.OK(m.fx.T, err)
 	m.author[commit] = author
 }
 
@@ -93,48 +93,48 @@ func (m *model) changePolicy() {
 	}).Draw(m.r, "policy")
 
 	contract, err := policy.Parse([]byte(text))
-	must.OK(m.fx.t, err)
-	simulated, err := m.fx.Simulate(m.fx.t.Context(), "acme", "api", contract)
-	must.OK(m.fx.t, err)
-	_, err = m.fx.SetPolicy(m.fx.t.Context(), "acme", "api", contract, 0, "host")
-	must.OK(m.fx.t, err)
+	must.OK(m.fx.T, err)
+	simulated, err := m.fx.Simulate(m.fx.T.Context(), "acme", "api", contract)
+	must.OK(m.fx.T, err)
+	_, err = m.fx.SetPolicy(m.fx.T.Context(), "acme", "api", contract, 0, "host")
+	must.OK(m.fx.T, err)
 
 	if rapid.Bool().Draw(m.r, "write before it is settled") {
 		m.attest()
 		m.register()
-		must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
+		must.OK(m.fx.T, m.fx.Settle(m.fx.T.Context()))
 		return
 	}
-	must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
+	must.OK(m.fx.T, m.fx.Settle(m.fx.T.Context()))
 	for _, move := range simulated.Moves {
-		if c := m.fx.commit(move.Commit); c.State != move.To {
+		if c := m.fx.ReadCommit(move.Commit); c.State != move.To {
 			m.r.Fatalf("commit %s is %s, simulated %s", move.Commit, c.State, move.To)
 		}
 	}
 }
 
 func (m *model) wait() {
-	m.fx.clock.advance(rapid.SampledFrom([]time.Duration{time.Minute, time.Hour}).Draw(m.r, "wait"))
+	m.fx.Clock.Advance(rapid.SampledFrom([]time.Duration{time.Minute, time.Hour}).Draw(m.r, "wait"))
 	if rapid.Bool().Draw(m.r, "write before it is settled") {
 		m.attest()
 	}
-	must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
+	must.OK(m.fx.T, m.fx.Settle(m.fx.T.Context()))
 }
 
 func (m *model) check() {
-	policy, err := m.fx.Policy(m.fx.t.Context(), "acme", "api", 0)
-	must.OK(m.fx.t, err)
-	list, err := m.fx.Commits(m.fx.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 100}})
-	must.OK(m.fx.t, err)
+	policy, err := m.fx.Policy(m.fx.T.Context(), "acme", "api", 0)
+	must.OK(m.fx.T, err)
+	list, err := m.fx.Commits(m.fx.T.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 100}})
+	must.OK(m.fx.T, err)
 
 	counts, attestations := make(map[ledger.State]int64), int64(0)
 	for _, c := range list.Data {
-		m.checkCommit(policy.Contract, m.fx.commit(c.SHA))
+		m.checkCommit(policy.Contract, m.fx.ReadCommit(c.SHA))
 		counts[c.State]++
 		attestations += c.Attested
 	}
-	repo, err := m.fx.Repo(m.fx.t.Context(), "acme", "api")
-	must.OK(m.fx.t, err)
+	repo, err := m.fx.Repo(m.fx.T.Context(), "acme", "api")
+	must.OK(m.fx.T, err)
 	for _, state := range ledger.States() {
 		if repo.Commits[state] != counts[state] {
 			m.r.Fatalf("the repo counts %d commits in %s, want %d", repo.Commits[state], state, counts[state])

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
@@ -18,75 +19,75 @@ const twoReviews = `{"requirements":[{"state":"PROMOTABLE","predicate":"review:*
 
 // setDistinct says whether an identity is another person than others with its names.
 func (fx *fixture) setDistinct(i identity.Identity, distinct bool) {
-	fx.t.Helper()
-	fx.turn()
-	changed, err := fx.ChangeIdentity(fx.t.Context(), "acme", i.ID, identity.Change{Distinct: &distinct})
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	fx.Turn()
+	changed, err := fx.ChangeIdentity(fx.T.Context(), "acme", i.ID, identity.Change{Distinct: &distinct})
+	must.OK(fx.T, err)
 	if changed.Distinct != distinct || fx.identityOf(i.DN).Distinct != distinct {
-		fx.t.Errorf("%s is distinct: %t, want %t", i.DN, changed.Distinct, distinct)
+		fx.T.Errorf("%s is distinct: %t, want %t", i.DN, changed.Distinct, distinct)
 	}
-	must.OK(fx.t, fx.Settle(fx.t.Context()))
+	must.OK(fx.T, fx.Settle(fx.T.Context()))
 }
 
 func (s suite) TestCommonNamesCountOnce(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setContract(twoReviews)
+	fx.SetContract(twoReviews)
 	key, _ := fx.named("cn=rita,ou=review,o=acme", nil)
 	other, signIn := fx.named("cn=Rita,ou=people-dev,o=acme", nil)
 	eve, _ := fx.named("cn=eve,ou=review,o=acme", []string{"rita@acme.example"})
 	bob, _ := fx.named("cn=bob,ou=review,o=acme", nil)
 
-	key.attest(shaA, "review:code", ledger.Pass)
-	other.attest(shaA, "review:code", ledger.Pass)
-	fx.wantState(shaA, ledger.Attested)
-	bob.attest(shaA, "review:code", ledger.Pass)
-	fx.wantState(shaA, ledger.Promotable)
+	key.Attest(shaA, "review:code", ledger.Pass)
+	other.Attest(shaA, "review:code", ledger.Pass)
+	fx.WantState(shaA, ledger.Attested)
+	bob.Attest(shaA, "review:code", ledger.Pass)
+	fx.WantState(shaA, ledger.Promotable)
 
 	// An address connects people, too, as soon as it is known.
-	eve.attest(shaB, "review:code", ledger.Pass)
-	key.attest(shaB, "review:code", ledger.Pass)
-	fx.wantState(shaB, ledger.Promotable)
-	fx.turn()
+	eve.Attest(shaB, "review:code", ledger.Pass)
+	key.Attest(shaB, "review:code", ledger.Pass)
+	fx.WantState(shaB, ledger.Promotable)
+	fx.Turn()
 	_, err := fx.ChangeIdentity(t.Context(), "acme", signIn.ID, identity.Change{Email: new("Rita@ACME.example")})
 	must.OK(t, err)
 	must.OK(t, fx.Settle(t.Context()))
-	fx.wantState(shaB, ledger.Attested)
-	fx.turn()
+	fx.WantState(shaB, ledger.Attested)
+	fx.Turn()
 	_, err = fx.ChangeIdentity(t.Context(), "acme", signIn.ID, identity.Change{Email: new("")})
 	must.OK(t, err)
 	must.OK(t, fx.Settle(t.Context()))
-	fx.wantState(shaB, ledger.Promotable)
+	fx.WantState(shaB, ledger.Promotable)
 
 	// Each keeps its own results: a pass under another name clears no failure.
-	key.attest(shaC, "review:code", ledger.Fail)
-	other.attest(shaC, "review:code", ledger.Pass)
-	bob.attest(shaC, "review:code", ledger.Pass)
-	fx.wantState(shaC, ledger.Attested)
-	key.attest(shaC, "review:code", ledger.Pass)
-	fx.wantState(shaC, ledger.Promotable)
+	key.Attest(shaC, "review:code", ledger.Fail)
+	other.Attest(shaC, "review:code", ledger.Pass)
+	bob.Attest(shaC, "review:code", ledger.Pass)
+	fx.WantState(shaC, ledger.Attested)
+	key.Attest(shaC, "review:code", ledger.Pass)
+	fx.WantState(shaC, ledger.Promotable)
 }
 
 func (s suite) TestDistinctPeopleCountTwice(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setContract(twoReviews)
+	fx.SetContract(twoReviews)
 	rita, _ := fx.named("cn=rita,ou=review,o=acme", nil)
 	namesake, i := fx.named("cn=rita,ou=people-dev,o=acme", nil)
-	rita.attest(shaA, "review:code", ledger.Pass)
-	namesake.attest(shaA, "review:code", ledger.Pass)
-	fx.wantState(shaA, ledger.Attested)
+	rita.Attest(shaA, "review:code", ledger.Pass)
+	namesake.Attest(shaA, "review:code", ledger.Pass)
+	fx.WantState(shaA, ledger.Attested)
 
 	fx.setDistinct(i, true)
-	fx.wantState(shaA, ledger.Promotable)
-	rita.attest(shaB, "review:code", ledger.Pass)
-	namesake.attest(shaB, "review:code", ledger.Pass)
-	fx.wantState(shaB, ledger.Promotable)
+	fx.WantState(shaA, ledger.Promotable)
+	rita.Attest(shaB, "review:code", ledger.Pass)
+	namesake.Attest(shaB, "review:code", ledger.Pass)
+	fx.WantState(shaB, ledger.Promotable)
 	fx.setDistinct(i, false)
-	fx.wantState(shaA, ledger.Attested)
+	fx.WantState(shaA, ledger.Attested)
 	fx.setDistinct(i, false) // again
 	fx.setDistinct(i, true)
 
 	var said []string
-	for _, e := range eventsOf[ledger.IdentityEvent](fx) {
+	for _, e := range EventsOf[ledger.IdentityEvent](fx) {
 		if e.Kind == ledger.KindSigner {
 			said = append(said, fmt.Sprint(e.IdentityID, " ", e.Action, " ", e.Distinct))
 		}
@@ -96,7 +97,7 @@ func (s suite) TestDistinctPeopleCountTwice(t *testing.T) {
 		t.Errorf("events %q, want %q", said, want)
 	}
 	var audited int
-	for _, e := range eventsOf[ledger.AuditEvent](fx) {
+	for _, e := range EventsOf[ledger.AuditEvent](fx) {
 		if e.Action == ledger.AuditIdentityChanged && e.Target == i.ID {
 			audited++
 		}
@@ -110,38 +111,38 @@ func (s suite) TestDistinctPeopleCountTwice(t *testing.T) {
 // connects them.
 func (s suite) TestAuthorsCountOnce(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	rev, i := fx.named("cn=rev,ou=review,o=acme", []string{"rev@acme.example"})
 	fx.named("cn=ann,ou=dev,o=acme", []string{"rev@acme.example"})
 	second, _ := fx.named("cn=second,ou=review,o=acme", []string{"rev@acme.example"})
 	sha := fx.proveBy("ann <ann@home.example>", "ann <ann@home.example>", "")
-	ci.attest(sha, "test:go", ledger.Pass)
-	rev.attest(sha, "review:code", ledger.Pass)
-	second.attest(sha, "review:code", ledger.Pass)
-	fx.wantState(sha, ledger.Attested)
+	ci.Attest(sha, "test:go", ledger.Pass)
+	rev.Attest(sha, "review:code", ledger.Pass)
+	second.Attest(sha, "review:code", ledger.Pass)
+	fx.WantState(sha, ledger.Attested)
 	fx.setDistinct(i, true)
-	fx.wantState(sha, ledger.Promotable)
+	fx.WantState(sha, ledger.Promotable)
 }
 
 // TestOwnersOfKeysCountOnce checks the same of a commit that a key of the third person has signed.
 func (s suite) TestOwnersOfKeysCountOnce(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true}]}`)
+	fx.SetContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true}]}`)
 	rev, i := fx.named("cn=rev,ou=review,o=acme", []string{"rev@acme.example"})
 	_, laptop := fx.named("cn=laptop,ou=dev,o=acme", []string{"rev@acme.example"})
 	_, _, err := fx.Register(t.Context(), "acme", "api", shaA, ledger.Registration{
 		Author: ledger.Author{Name: "ann"}, SigningKey: laptop.Fingerprint})
 	must.OK(t, err)
-	rev.attest(shaA, "review:code", ledger.Pass)
-	fx.wantState(shaA, ledger.Attested)
+	rev.Attest(shaA, "review:code", ledger.Pass)
+	fx.WantState(shaA, ledger.Attested)
 	fx.setDistinct(i, true)
-	fx.wantState(shaA, ledger.Promotable)
+	fx.WantState(shaA, ledger.Promotable)
 }
 
 // TestRootsAreNotDistinct checks that only signers are.
 func (s suite) TestRootsAreNotDistinct(t *testing.T) {
 	fx := s.newFixture(t)
-	root, err := fx.AddIdentity(t.Context(), "acme", fx.root())
+	root, err := fx.AddIdentity(t.Context(), "acme", NewRoot(t, ca.Jobs, fx.Now()))
 	must.OK(t, err)
 	_, err = fx.ChangeIdentity(t.Context(), "acme", root.ID, identity.Change{Distinct: new(true)})
 	if err == nil || !strings.Contains(err.Error(), "distinct: not allowed for a root") {

@@ -14,18 +14,18 @@ import (
 const hookURL = "https://ci.example.com/ledger"
 
 func (fx *fixture) webhook(types ...ledger.EventType) ledger.Webhook {
-	fx.t.Helper()
+	fx.T.Helper()
 	n := ledger.NewWebhook{URL: hookURL, Events: types}
-	must.OK(fx.t, n.Check())
-	w, err := fx.CreateWebhook(fx.t.Context(), "acme", "api", n, ledger.NewWebhookSecret())
-	must.OK(fx.t, err)
+	must.OK(fx.T, n.Check())
+	w, err := fx.CreateWebhook(fx.T.Context(), "acme", "api", n, ledger.NewWebhookSecret())
+	must.OK(fx.T, err)
 	return w
 }
 
 func (fx *fixture) claim(webhook string, limit int) []ledger.DueDelivery {
-	fx.t.Helper()
-	_, due, err := fx.Claim(fx.t.Context(), webhook, limit, 30*time.Second)
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	_, due, err := fx.Claim(fx.T.Context(), webhook, limit, 30*time.Second)
+	must.OK(fx.T, err)
 	return due
 }
 
@@ -52,50 +52,50 @@ func (fx *fixture) outcome(webhook string, d ledger.DueDelivery, status int, ret
 }
 
 func (fx *fixture) record(o ledger.Outcome) {
-	fx.t.Helper()
-	must.OK(fx.t, fx.RecordOutcomes(fx.t.Context(), []ledger.Outcome{o}, 5*24*time.Hour))
+	fx.T.Helper()
+	must.OK(fx.T, fx.RecordOutcomes(fx.T.Context(), []ledger.Outcome{o}, 5*24*time.Hour))
 }
 
 // settle records the outcome of an attempt, as outcome returns it.
 func (fx *fixture) settle(webhook string, d ledger.DueDelivery, status int, retry time.Duration) {
-	fx.t.Helper()
+	fx.T.Helper()
 	fx.record(fx.outcome(webhook, d, status, retry))
 }
 
 func (fx *fixture) change(webhook string, c ledger.WebhookChange) ledger.Webhook {
-	fx.t.Helper()
-	w, err := fx.ChangeWebhook(fx.t.Context(), "acme", "api", webhook, c)
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	w, err := fx.ChangeWebhook(fx.T.Context(), "acme", "api", webhook, c)
+	must.OK(fx.T, err)
 	return w
 }
 
 func (fx *fixture) delivery(webhook, id string) ledger.DeliveryRecord {
-	fx.t.Helper()
-	d, err := fx.Delivery(fx.t.Context(), "acme", "api", webhook, id)
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	d, err := fx.Delivery(fx.T.Context(), "acme", "api", webhook, id)
+	must.OK(fx.T, err)
 	return d
 }
 
 func (fx *fixture) redeliver(webhook, id string) ledger.Delivery {
-	fx.t.Helper()
-	d, err := fx.Redeliver(fx.t.Context(), "acme", "api", webhook, id)
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	d, err := fx.Redeliver(fx.T.Context(), "acme", "api", webhook, id)
+	must.OK(fx.T, err)
 	return d
 }
 
 func (fx *fixture) replay(webhook string, since ledger.Time) int64 {
-	fx.t.Helper()
-	queued, err := fx.ReplayWebhook(fx.t.Context(), "acme", "api", webhook, since)
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	queued, err := fx.ReplayWebhook(fx.T.Context(), "acme", "api", webhook, since)
+	must.OK(fx.T, err)
 	return queued
 }
 
 func (fx *fixture) deliveries(webhook string, f store.DeliveryFilter) []ledger.Delivery {
-	fx.t.Helper()
+	fx.T.Helper()
 	var list []ledger.Delivery
 	for f.Limit = 2; ; {
-		page, err := fx.Deliveries(fx.t.Context(), "acme", "api", webhook, f)
-		must.OK(fx.t, err)
+		page, err := fx.Deliveries(fx.T.Context(), "acme", "api", webhook, f)
+		must.OK(fx.T, err)
 		list = append(list, page.Data...)
 		if f.Cursor = page.NextCursor; f.Cursor == "" {
 			return list
@@ -104,9 +104,9 @@ func (fx *fixture) deliveries(webhook string, f store.DeliveryFilter) []ledger.D
 }
 
 func (fx *fixture) getWebhook(id string) ledger.Webhook {
-	fx.t.Helper()
-	w, err := fx.Webhook(fx.t.Context(), "acme", "api", id)
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	w, err := fx.Webhook(fx.T.Context(), "acme", "api", id)
+	must.OK(fx.T, err)
 	return w
 }
 
@@ -121,7 +121,7 @@ func types(due []ledger.DueDelivery) []ledger.EventType {
 
 func (s suite) TestAnEventIsQueuedForMatchingWebhooks(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	_, err := fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "web"}, "host")
 	must.OK(t, err)
 	other, err := fx.CreateWebhook(
@@ -134,7 +134,7 @@ func (s suite) TestAnEventIsQueuedForMatchingWebhooks(t *testing.T) {
 	must.OK(t, err)
 	fx.TakeQueued()
 
-	ci.attest(sha(0), "test:go", ledger.Pass) // DRAFT > VALIDATING > ATTESTED
+	ci.Attest(sha(0), "test:go", ledger.Pass) // DRAFT > VALIDATING > ATTESTED
 
 	queued, _ := fx.TakeQueued()
 	slices.Sort(queued)
@@ -168,7 +168,7 @@ func (s suite) TestAChangeOfAWebhookIsSignalled(t *testing.T) {
 		do      func()
 		changed bool
 	}{
-		{"a delivery", func() { fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass) }, false},
+		{"a delivery", func() { fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass) }, false},
 		{"another URL", func() { fx.change(w.ID, ledger.WebhookChange{URL: new("https://other.example")}) }, true},
 		{"the previous URL", func() { fx.change(w.ID, ledger.WebhookChange{URL: new(hookURL)}) }, true},
 		{"other events", func() { fx.change(w.ID, ledger.WebhookChange{Events: new([]ledger.EventType{ledger.EventState})}) },
@@ -198,7 +198,7 @@ func (s suite) TestAChangeOfAWebhookIsSignalled(t *testing.T) {
 func (s suite) TestADeliverySendsTheStoredBytesOfTheEvent(t *testing.T) {
 	fx := s.newFixture(t)
 	w := fx.webhook()
-	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+	fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 	events, err := fx.Events(
 		t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, Types: ledger.DefaultEventTypes()})
 	must.OK(t, err)
@@ -216,7 +216,7 @@ func (s suite) TestADeliverySendsTheStoredBytesOfTheEvent(t *testing.T) {
 func (s suite) TestALeasedDeliveryIsNotClaimedUntilItExpires(t *testing.T) {
 	fx := s.newFixture(t)
 	w := fx.webhook()
-	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+	fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 	first, second := fx.claim(w.ID, 2), fx.claim(w.ID, 2)
 	if len(first) != 2 || len(second) != 1 {
 		t.Fatalf("claimed %d, then %d; want 2, then 1", len(first), len(second))
@@ -225,7 +225,7 @@ func (s suite) TestALeasedDeliveryIsNotClaimedUntilItExpires(t *testing.T) {
 		t.Errorf("due while all are leased: %v, %v", due, err)
 	}
 
-	fx.clock.advance(30 * time.Second)
+	fx.Clock.Advance(30 * time.Second)
 	if due, err := fx.DueWebhooks(t.Context()); err != nil || !slices.Equal(due, []string{w.ID}) {
 		t.Errorf("due after the lease: %v, %v; want %s", due, err, w.ID)
 	}
@@ -247,7 +247,7 @@ func (s suite) TestALeasedDeliveryIsNotClaimedUntilItExpires(t *testing.T) {
 func (s suite) TestAttemptsAreRecordedAndRetriesWait(t *testing.T) {
 	fx := s.newFixture(t)
 	w := fx.webhook(ledger.EventAttestation)
-	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+	fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 	d := fx.claim(w.ID, 10)[0]
 	failed := fx.Now()
 	fx.settle(w.ID, d, 500, time.Minute)
@@ -257,7 +257,7 @@ func (s suite) TestAttemptsAreRecordedAndRetriesWait(t *testing.T) {
 	if early := fx.claim(w.ID, 10); len(early) != 0 {
 		t.Fatalf("claimed %v before the retry is due", early)
 	}
-	fx.clock.advance(time.Minute)
+	fx.Clock.Advance(time.Minute)
 	d = fx.claim(w.ID, 10)[0]
 	if d.Attempts != 1 || d.Tries != 1 {
 		t.Errorf("the second claim has %d attempts and %d tries, want 1 and 1", d.Attempts, d.Tries)
@@ -288,12 +288,12 @@ func (s suite) TestAWebhookIsDisabled(t *testing.T) {
 	t.Run("by 410", func(t *testing.T) {
 		fx := s.newFixture(t)
 		w := fx.webhook(ledger.EventAttestation)
-		fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+		fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 		fx.settle(w.ID, fx.claim(w.ID, 1)[0], 410, 0)
 		if w = fx.getWebhook(w.ID); w.Active || w.DisabledReason != "the receiver returned 410" || w.DisabledAt != fx.Now() {
 			t.Errorf("after 410 it is %+v", w)
 		}
-		list := eventsOf[ledger.AuditEvent](fx)
+		list := EventsOf[ledger.AuditEvent](fx)
 		if e := list[len(list)-1]; e.Action != ledger.AuditWebhookChanged || e.By != (ledger.Actor{Name: "ledgerd"}) ||
 			len(e.Changes) != 1 || e.Changes[0].String() != "active: true → false" {
 			t.Errorf("the last audit event is %+v, want that ledgerd has disabled the webhook", e)
@@ -301,15 +301,15 @@ func (s suite) TestAWebhookIsDisabled(t *testing.T) {
 	})
 	t.Run("after five days of failure, and replay queues the missed events", func(t *testing.T) {
 		fx := s.newFixture(t)
-		ci, w := fx.signer("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation)
+		ci, w := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation)
 		begin := fx.Now()
-		ci.attest(sha(0), "test:go", ledger.Pass)
+		ci.Attest(sha(0), "test:go", ledger.Pass)
 		for day := range 6 {
 			if active := fx.getWebhook(w.ID).Active; !active {
 				t.Fatalf("disabled after %d days", day-1)
 			}
 			fx.settle(w.ID, fx.claim(w.ID, 1)[0], 500, 24*time.Hour)
-			fx.clock.advance(24 * time.Hour)
+			fx.Clock.Advance(24 * time.Hour)
 		}
 
 		w = fx.getWebhook(w.ID)
@@ -320,9 +320,9 @@ func (s suite) TestAWebhookIsDisabled(t *testing.T) {
 			t.Errorf("claimed %v of a disabled webhook", due)
 		}
 
-		ci.attest(sha(1), "test:go", ledger.Pass) // missed
+		ci.Attest(sha(1), "test:go", ledger.Pass) // missed
 		_, err := fx.ReplayWebhook(t.Context(), "acme", "api", w.ID, begin)
-		wantCode(t, err, ledger.CodeWebhookInactive)
+		WantCode(t, err, ledger.CodeWebhookInactive)
 		active := true
 		w, err = fx.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{Active: &active})
 		must.OK(t, err)
@@ -360,7 +360,7 @@ func (s suite) TestThePreviousSecretSignsDuringTheOverlap(t *testing.T) {
 		t.Errorf("after the rotation: %+v", e)
 	}
 
-	fx.clock.advance(time.Hour)
+	fx.Clock.Advance(time.Hour)
 	if until := fx.getWebhook(w.ID).PreviousSecretUntil; until != 0 {
 		t.Errorf("after the overlap the previous secret signs until %s", until)
 	}
@@ -373,15 +373,15 @@ func (s suite) TestThePreviousSecretSignsDuringTheOverlap(t *testing.T) {
 
 func (s suite) TestPruning(t *testing.T) {
 	fx := s.newFixture(t)
-	ci, w, deleted := fx.signer("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation),
+	ci, w, deleted := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation),
 		fx.webhook(ledger.EventAttestation)
 	for i := range 2 {
-		ci.attest(sha(i), "test:go", ledger.Pass)
+		ci.Attest(sha(i), "test:go", ledger.Pass)
 	}
 	ended := fx.claim(w.ID, 1)[0]
 	fx.settle(w.ID, ended, 200, 0)
-	fx.clock.advance(31 * 24 * time.Hour)
-	ci.attest(sha(2), "test:go", ledger.Pass)
+	fx.Clock.Advance(31 * 24 * time.Hour)
+	ci.Attest(sha(2), "test:go", ledger.Pass)
 	must.OK(t, fx.DeleteWebhook(t.Context(), "acme", "api", deleted.ID))
 	must.OK(t, fx.Prune(t.Context()))
 
@@ -390,7 +390,7 @@ func (s suite) TestPruning(t *testing.T) {
 		t.Errorf("after Prune: %+v, want the pending delivery and the new one", list)
 	}
 	_, err := fx.Webhook(t.Context(), "acme", "api", deleted.ID)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	if due := fx.claim(deleted.ID, 10); len(due) != 0 {
 		t.Errorf("claimed %v of a deleted webhook", due)
 	}
@@ -399,15 +399,15 @@ func (s suite) TestPruning(t *testing.T) {
 // Prune goes by the time when a delivery ended, not when it was created.
 func (s suite) TestPruneKeepsDeliveriesThatEndedRecently(t *testing.T) {
 	fx := s.newFixture(t)
-	ci, w := fx.signer("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation)
+	ci, w := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation)
 	begin := fx.Now()
-	ci.attest(sha(0), "test:go", ledger.Pass)
-	ci.attest(sha(1), "test:go", ledger.Pass)
+	ci.Attest(sha(0), "test:go", ledger.Pass)
+	ci.Attest(sha(1), "test:go", ledger.Pass)
 	again := fx.claim(w.ID, 1)[0]
 	fx.settle(w.ID, again, 200, 0)
-	fx.clock.advance(29 * 24 * time.Hour)
+	fx.Clock.Advance(29 * 24 * time.Hour)
 	fx.redeliver(w.ID, again.ID)
-	fx.clock.advance(2 * 24 * time.Hour)
+	fx.Clock.Advance(2 * 24 * time.Hour)
 	must.OK(t, fx.Prune(t.Context())) // both are pending, one since its redelivery
 	for _, d := range fx.claim(w.ID, 2) {
 		fx.settle(w.ID, d, 200, 0)
@@ -418,7 +418,7 @@ func (s suite) TestPruneKeepsDeliveriesThatEndedRecently(t *testing.T) {
 		wait time.Duration
 		want int
 	}{{"just ended", 0, 2}, {"30 days later", 30 * 24 * time.Hour, 2}, {"a millisecond later", time.Millisecond, 0}} {
-		fx.clock.advance(test.wait)
+		fx.Clock.Advance(test.wait)
 		must.OK(t, fx.Prune(t.Context()))
 		if list := fx.deliveries(w.ID, store.DeliveryFilter{}); len(list) != test.want {
 			t.Errorf("%s: %d deliveries, want %d", test.name, len(list), test.want)
@@ -442,7 +442,7 @@ func (s suite) TestTheWebhooksOfARepoAreLimited(t *testing.T) {
 		fx.webhook()
 	}
 	last := fx.webhook()
-	wantCode(t, create("api"), ledger.CodeLimitReached)
+	WantCode(t, create("api"), ledger.CodeLimitReached)
 	must.OK(t, create("web"))
 	must.OK(t, fx.DeleteWebhook(t.Context(), "acme", "api", last.ID))
 	must.OK(t, create("api"))

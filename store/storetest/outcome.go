@@ -37,10 +37,10 @@ func (s suite) TestALateOutcomeDoesNotAffectAChangedWebhook(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			fx := s.newFixture(t)
 			w := fx.webhook(ledger.EventAttestation)
-			fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+			fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 			late := fx.outcome(w.ID, fx.claim(w.ID, 1)[0], test.status, 0)
 			for _, c := range test.change {
-				fx.clock.advance(time.Second)
+				fx.Clock.Advance(time.Second)
 				fx.change(w.ID, c)
 			}
 			fx.record(late)
@@ -55,9 +55,9 @@ func (s suite) TestALateOutcomeDoesNotAffectAChangedWebhook(t *testing.T) {
 
 	t.Run("success of the old URL while the new URL fails", func(t *testing.T) {
 		fx := s.newFixture(t)
-		ci, w := fx.signer("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation)
-		ci.attest(sha(0), "test:go", ledger.Pass)
-		ci.attest(sha(1), "test:go", ledger.Pass)
+		ci, w := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation)
+		ci.Attest(sha(0), "test:go", ledger.Pass)
+		ci.Attest(sha(1), "test:go", ledger.Pass)
 		due := fx.claim(w.ID, 2)
 		late, failed := fx.outcome(w.ID, due[0], 200, 0), fx.outcome(w.ID, due[1], 500, time.Minute)
 		fx.change(w.ID, elsewhere)
@@ -73,15 +73,15 @@ func (s suite) TestALateOutcomeDoesNotAffectAChangedWebhook(t *testing.T) {
 func (s suite) TestAClockSetForwardDoesNotDisable(t *testing.T) {
 	fx := s.newFixture(t)
 	w := fx.webhook(ledger.EventAttestation)
-	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+	fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 	fail := func(n int) {
 		for range n {
 			fx.settle(w.ID, fx.claim(w.ID, 1)[0], 500, time.Second)
-			fx.clock.advance(time.Second)
+			fx.Clock.Advance(time.Second)
 		}
 	}
 	fail(1)
-	fx.clock.advance(365 * 24 * time.Hour)
+	fx.Clock.Advance(365 * 24 * time.Hour)
 	fail(3)
 	if w := fx.getWebhook(w.ID); !w.Active {
 		t.Fatalf("after four failures in a row it is %+v", w)
@@ -100,16 +100,16 @@ func (s suite) TestALateOutcomeDoesNotEndALease(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			fx := s.newFixture(t)
 			w := fx.webhook(ledger.EventAttestation)
-			fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+			fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 			first := fx.claim(w.ID, 1)[0]
-			fx.clock.advance(30 * time.Second)
+			fx.Clock.Advance(30 * time.Second)
 			second := fx.claim(w.ID, 1)[0] // the first lease has expired
 			fx.settle(w.ID, first, 500, test.retry)
 			if again := fx.claim(w.ID, 1); len(again) != 0 {
 				t.Errorf("claimed %+v during the second lease", again)
 			}
 
-			fx.clock.advance(30 * time.Second)
+			fx.Clock.Advance(30 * time.Second)
 			third := fx.claim(w.ID, 1)
 			if len(third) != 1 || third[0].Attempts != 1 || third[0].Tries != 0 {
 				t.Fatalf("claimed %+v after the second lease, want the delivery again", third)
@@ -142,9 +142,9 @@ func (s suite) TestRedeliverDuringTheLastAttemptStartsOver(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			fx := s.newFixture(t)
 			w := fx.webhook(ledger.EventAttestation)
-			fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+			fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 			fx.settle(w.ID, fx.claim(w.ID, 1)[0], 500, time.Second)
-			fx.clock.advance(time.Second)
+			fx.Clock.Advance(time.Second)
 			last := fx.claim(w.ID, 1)[0]
 			if d := fx.redeliver(w.ID, last.ID); d.Status != ledger.DeliveryPending || d.NextAttemptAt != 0 {
 				t.Errorf("after redelivery it is %+v, want pending and leased", d)
@@ -168,13 +168,13 @@ func (s suite) TestRedeliverDuringTheLastAttemptStartsOver(t *testing.T) {
 
 func (s suite) TestPingsAndRedeliveriesGoFirst(t *testing.T) {
 	fx := s.newFixture(t)
-	ci, w := fx.signer("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation)
+	ci, w := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation)
 	for i := range 6 {
-		ci.attest(sha(i), "test:go", ledger.Pass)
+		ci.Attest(sha(i), "test:go", ledger.Pass)
 	}
 	failed := fx.claim(w.ID, 1)[0]
 	fx.settle(w.ID, failed, 500, 0)
-	fx.clock.advance(time.Hour)
+	fx.Clock.Advance(time.Hour)
 
 	ping, err := fx.PingWebhook(t.Context(), "acme", "api", w.ID)
 	must.OK(t, err)
@@ -199,7 +199,7 @@ func (s suite) TestPingsAndRedeliveriesGoFirst(t *testing.T) {
 func (s suite) TestTheTimeOfTheNextAttempt(t *testing.T) {
 	fx := s.newFixture(t)
 	w := fx.webhook(ledger.EventAttestation)
-	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+	fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 	begin := fx.Now()
 
 	var d ledger.DueDelivery
@@ -229,7 +229,7 @@ func (s suite) TestTheReasonForDisablingIsNotLogged(t *testing.T) {
 	fx := s.newFixture(t)
 	w := fx.webhook()
 	must.OK(t, fx.Close())
-	fx.open(store.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	fx.Open(store.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	must.OK(t, fx.RecordOutcomes(t.Context(), []ledger.Outcome{{
 		Webhook: w.ID, Delivery: "dlv_none", Status: ledger.DeliveryFailed,
 		Disable: "redirect to https://x.example/?token=hunter2",
@@ -244,7 +244,7 @@ func (s suite) TestTheReasonForDisablingIsNotLogged(t *testing.T) {
 func (s suite) TestOutcomesAfterThatOfADeletedWebhook(t *testing.T) {
 	fx := s.newFixture(t)
 	deleted, w := fx.webhook(ledger.EventAttestation), fx.webhook(ledger.EventAttestation)
-	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+	fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 	lost, d := fx.claim(deleted.ID, 1)[0], fx.claim(w.ID, 1)[0]
 	must.OK(t, fx.DeleteWebhook(t.Context(), "acme", "api", deleted.ID))
 

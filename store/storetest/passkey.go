@@ -16,28 +16,28 @@ import (
 
 // challenge creates a challenge of a sign-in, which ends in 10 minutes.
 func (fx *people) challenge(number byte, token ledger.Token) []byte {
-	fx.t.Helper()
-	fx.turn()
+	fx.T.Helper()
+	fx.Turn()
 	c := bytes.Repeat([]byte{number}, 32)
-	must.OK(fx.t, fx.CreatePasskeyChallenge(fx.t.Context(), "acme", token.ID, c, fx.Now().Add(passkey.Lifetime)))
+	must.OK(fx.T, fx.CreatePasskeyChallenge(fx.T.Context(), "acme", token.ID, c, fx.Now().Add(passkey.Lifetime)))
 	return c
 }
 
 // enrol adds a passkey that a sign-in has made for a challenge.
 func (fx *people) enrol(number byte, token ledger.Token, challenge []byte) (passkey.Passkey, error) {
-	fx.t.Helper()
-	fx.turn()
-	return fx.AddPasskey(fx.t.Context(), "acme", token.ID, challenge, passkey.Passkey{
+	fx.T.Helper()
+	fx.Turn()
+	return fx.AddPasskey(fx.T.Context(), "acme", token.ID, challenge, passkey.Passkey{
 		Name: "Laptop", RPID: "ledger.example.com", CredentialID: []byte{number}, PublicKey: []byte{number, number},
 	})
 }
 
 // passkeysOf returns the IDs of the passkeys of a member, or of the org if the member is empty.
 func (fx *people) passkeysOf(memberID string) (ids []string) {
-	fx.t.Helper()
-	fx.turn()
-	list, err := fx.Passkeys(fx.t.Context(), "acme", memberID, store.Query{Limit: 100})
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	fx.Turn()
+	list, err := fx.Passkeys(fx.T.Context(), "acme", memberID, store.Query{Limit: 100})
+	must.OK(fx.T, err)
 	for _, p := range list.Data {
 		ids = append(ids, p.ID)
 	}
@@ -52,9 +52,9 @@ func (s suite) TestPasskeysAreEnrolled(t *testing.T) {
 	bob, _ := fx.signedIn(account("bob"))
 	c := fx.challenge(1, fx.ann)
 	_, err = fx.enrol(1, bob, c)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.enrol(1, fx.ann, bytes.Repeat([]byte{2}, 32))
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 
 	p, err := fx.enrol(1, fx.ann, c)
 	must.OK(t, err)
@@ -67,16 +67,16 @@ func (s suite) TestPasskeysAreEnrolled(t *testing.T) {
 		t.Errorf("the passkey is %+v, want %+v", p, want)
 	}
 	_, err = fx.enrol(3, fx.ann, c)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.enrol(1, fx.ann, fx.challenge(4, fx.ann)) // the same device again
-	wantCode(t, err, ledger.CodeAlreadyExists)
+	WantCode(t, err, ledger.CodeAlreadyExists)
 	other, err := fx.enrol(1, bob, fx.challenge(5, bob)) // credential IDs are the devices' choice
 	must.OK(t, err)
 
 	late := fx.challenge(6, fx.ann)
-	fx.clock.advance(passkey.Lifetime)
+	fx.Clock.Advance(passkey.Lifetime)
 	_, err = fx.enrol(6, fx.ann, late)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	must.OK(t, fx.Prune(t.Context()))
 	if got, want := fx.passkeysOf(""), []string{p.ID, other.ID}; !slices.Equal(got, want) {
 		t.Errorf("the org has %q, want %q", got, want)
@@ -101,19 +101,19 @@ func (s suite) TestPasskeysAreRemoved(t *testing.T) {
 	must.OK(t, fx.log(confirmed, "ann"))
 	ofAnother := fx.draft(2, bob)
 	ofAnother.Passkey = p.ID
-	wantCode(t, fx.log(ofAnother, "bob"), ledger.CodeForbidden)
+	WantCode(t, fx.log(ofAnother, "bob"), ledger.CodeForbidden)
 	ofAnother.Passkey = ""
 	must.OK(t, fx.log(ofAnother, "bob")) // what was refused has not used it up
 
-	wantCode(t, fx.RemovePasskey(ctx, "acme", bob.Member, p.ID), ledger.CodeNotFound)
-	wantCode(t, fx.RemovePasskey(ctx, "acme", "", "pas_none"), ledger.CodeNotFound)
+	WantCode(t, fx.RemovePasskey(ctx, "acme", bob.Member, p.ID), ledger.CodeNotFound)
+	WantCode(t, fx.RemovePasskey(ctx, "acme", "", "pas_none"), ledger.CodeNotFound)
 	must.OK(t, fx.RemovePasskey(ctx, "acme", fx.ann.Member, p.ID))
 	must.OK(t, fx.RemovePasskey(ctx, "acme", "", p.ID)) // a no-op
 	confirmed = fx.draft(3, fx.ann)
 	confirmed.Passkey = p.ID
-	wantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden)
+	WantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden)
 	_, err = fx.enrol(1, fx.ann, fx.challenge(4, fx.ann))
-	wantCode(t, err, ledger.CodeAlreadyExists)
+	WantCode(t, err, ledger.CodeAlreadyExists)
 	if left := fx.passkeysOf(""); len(left) > 0 {
 		t.Errorf("%q are left", left)
 	}
@@ -130,14 +130,14 @@ func (s suite) TestPasskeysOfRestoredMembers(t *testing.T) {
 
 	_, err = fx.ChangeMember(t.Context(), "acme", fx.ann.Member, member.Change{Removed: new(true), KeepKeys: true})
 	must.OK(t, err)
-	wantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden)
+	WantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden)
 	if got := fx.passkeysOf(""); !slices.Equal(got, []string{p.ID}) {
 		t.Errorf("the org has %q, want %q", got, p.ID)
 	}
 
 	_, err = fx.ChangeMember(t.Context(), "acme", fx.ann.Member, member.Change{Removed: new(false)})
 	must.OK(t, err)
-	wantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden) // of a sign-in that has ended
+	WantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden) // of a sign-in that has ended
 	again, _ := fx.signedIn(account("ann"))
 	confirmed = fx.draft(2, again)
 	confirmed.Passkey = p.ID
@@ -155,12 +155,12 @@ func (s suite) TestPasskeysAreLogged(t *testing.T) {
 	fx := s.newReviewers(t)
 	p, err := fx.enrol(1, fx.ann, fx.challenge(1, fx.ann))
 	must.OK(t, err)
-	fx.clock.advance(time.Minute)
+	fx.Clock.Advance(time.Minute)
 	for range 2 { // the second time, it is a no-op
 		must.OK(t, fx.RemovePasskey(t.Context(), "acme", "", p.ID))
 	}
 	var got []ledger.IdentityEvent
-	for _, e := range eventsOf[ledger.IdentityEvent](fx.fixture) {
+	for _, e := range EventsOf[ledger.IdentityEvent](fx.fixture) {
 		if e.Kind == ledger.KindPasskey {
 			e.ID, e.Timestamp = "", 0
 			got = append(got, e)
@@ -175,7 +175,7 @@ func (s suite) TestPasskeysAreLogged(t *testing.T) {
 	}
 
 	var audits []string
-	for _, e := range eventsOf[ledger.AuditEvent](fx.fixture) {
+	for _, e := range EventsOf[ledger.AuditEvent](fx.fixture) {
 		if e.Target == p.ID {
 			audits = append(audits, string(e.Action))
 		}
@@ -191,11 +191,11 @@ func (s suite) TestPasskeysAreBounded(t *testing.T) {
 	fx := s.newReviewers(t)
 	var challenges [][]byte
 	for i := range byte(6) {
-		fx.clock.advance(time.Millisecond)
+		fx.Clock.Advance(time.Millisecond)
 		challenges = append(challenges, fx.challenge(i+1, fx.ann))
 	}
 	_, err := fx.enrol(1, fx.ann, challenges[0])
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	first, err := fx.enrol(1, fx.ann, challenges[1])
 	must.OK(t, err)
 	for i := range byte(passkey.MaxPasskeys - 1) {
@@ -203,7 +203,7 @@ func (s suite) TestPasskeysAreBounded(t *testing.T) {
 		must.OK(t, err)
 	}
 	_, err = fx.enrol(255, fx.ann, fx.challenge(255, fx.ann))
-	wantCode(t, err, ledger.CodeLimitReached)
+	WantCode(t, err, ledger.CodeLimitReached)
 
 	last := first
 	for i := range byte(passkey.MaxEver - passkey.MaxPasskeys) {
@@ -214,7 +214,7 @@ func (s suite) TestPasskeysAreBounded(t *testing.T) {
 	must.OK(t, fx.RemovePasskey(t.Context(), "acme", "", last.ID))
 
 	_, err = fx.enrol(250, fx.ann, fx.challenge(250, fx.ann))
-	wantCode(t, err, ledger.CodeLimitReached) // with the former ones
+	WantCode(t, err, ledger.CodeLimitReached) // with the former ones
 }
 
 // Passkeys are enrolled by those who are signed in, in an org that is not archived.
@@ -225,16 +225,16 @@ func (s suite) TestPasskeysNeedASignIn(t *testing.T) {
 	_, err := fx.ChangeOrg(ctx, "acme", ledger.OrgChange{Archived: new(true)})
 	must.OK(t, err)
 	_, err = fx.enrol(1, fx.ann, c)
-	wantCode(t, err, ledger.CodeArchived)
-	wantCode(t, fx.CreatePasskeyChallenge(ctx, "acme", fx.ann.ID, []byte{9}, fx.Now()), ledger.CodeArchived)
-	wantCode(t, fx.RemovePasskey(ctx, "acme", "", "pas_none"), ledger.CodeArchived)
+	WantCode(t, err, ledger.CodeArchived)
+	WantCode(t, fx.CreatePasskeyChallenge(ctx, "acme", fx.ann.ID, []byte{9}, fx.Now()), ledger.CodeArchived)
+	WantCode(t, fx.RemovePasskey(ctx, "acme", "", "pas_none"), ledger.CodeArchived)
 	_, err = fx.ChangeOrg(ctx, "acme", ledger.OrgChange{Archived: new(false)})
 	must.OK(t, err)
 
 	must.OK(t, fx.EndSignIn(ctx, "acme", "", fx.ann.ID))
 	_, err = fx.enrol(1, fx.ann, c)
-	wantCode(t, err, ledger.CodeForbidden)
-	wantCode(t, fx.CreatePasskeyChallenge(ctx, "acme", fx.ann.ID, []byte{9}, fx.Now()), ledger.CodeForbidden)
+	WantCode(t, err, ledger.CodeForbidden)
+	WantCode(t, fx.CreatePasskeyChallenge(ctx, "acme", fx.ann.ID, []byte{9}, fx.Now()), ledger.CodeForbidden)
 }
 
 // That a passkey has confirmed an attestation is evidence after a restart as well. What the passkey has
@@ -242,25 +242,25 @@ func (s suite) TestPasskeysNeedASignIn(t *testing.T) {
 func (s suite) TestAssertionsAreKept(t *testing.T) {
 	fx := s.newFixture(t)
 	ctx := t.Context()
-	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"review:*","passkey":true}]}`)
-	rita := fx.signer("cn=rita,ou=review,o=acme")
-	a, version := rita.sign(sha(1), "review:code", ledger.Pass, "confirmed")
+	fx.SetContract(`{"requirements":[{"state":"ATTESTED","predicate":"review:*","passkey":true}]}`)
+	rita := fx.NewSigner("cn=rita,ou=review,o=acme")
+	a, version := rita.Sign(sha(1), "review:code", ledger.Pass, "confirmed")
 	a.Assertion = []byte(`{"rp_id":"ledger.example.com"}`)
 	rec, created, err := fx.Record(ctx, "acme", "api", a, version)
 	must.OK(t, err)
-	plain := rita.attest(sha(2), "review:code", ledger.Pass)
+	plain := rita.Attest(sha(2), "review:code", ledger.Pass)
 	digest := passkey.Digest(a.Assertion)
 	if !created || rec.AssertionDigest != digest || plain.AssertionDigest != "" {
 		t.Errorf("recorded with the digests %q and %q, want %q and none", rec.AssertionDigest, plain.AssertionDigest, digest)
 	}
 
 	// A removed passkey confirms nothing, however late it was removed.
-	again, version := rita.sign(sha(1), "review:code", ledger.Pass, "confirmed again")
+	again, version := rita.Sign(sha(1), "review:code", ledger.Pass, "confirmed again")
 	again.Assertion, again.Passkey = []byte("{}"), "pas_none"
 	_, _, err = fx.Record(ctx, "acme", "api", again, version)
-	wantCode(t, err, ledger.CodeForbidden)
+	WantCode(t, err, ledger.CodeForbidden)
 
-	fx.open(store.Options{}) // without what is cached
+	fx.Open(store.Options{}) // without what is cached
 	for _, record := range []ledger.AttestationRecord{rec, plain} {
 		read, err := fx.Attestation(ctx, "acme", "api", record.ID)
 		must.OK(t, err)
@@ -274,18 +274,18 @@ func (s suite) TestAssertionsAreKept(t *testing.T) {
 		t.Errorf("the assertion is %s", text)
 	}
 	_, err = fx.Assertion(ctx, "acme", "api", plain.ID)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.Assertion(ctx, "acme", "api", "att_none")
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	var logged []string
-	for _, e := range eventsOf[ledger.AttestationEvent](fx) {
+	for _, e := range EventsOf[ledger.AttestationEvent](fx) {
 		logged = append(logged, e.AssertionDigest)
 	}
 	if want := []string{digest, ""}; !slices.Equal(logged, want) {
 		t.Errorf("the events have the digests %q, want %q", logged, want)
 	}
 
-	fx.setContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","passkey":true}]}`)
-	fx.wantState(sha(1), ledger.Promotable)
-	fx.wantState(sha(2), ledger.Attested)
+	fx.SetContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","passkey":true}]}`)
+	fx.WantState(sha(1), ledger.Promotable)
+	fx.WantState(sha(2), ledger.Attested)
 }

@@ -12,9 +12,9 @@ import (
 
 func (s suite) TestAPolicyChangeMovesCommitsAsSimulated(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	for i := range 250 {
-		ci.attest(sha(i), []string{"test:go", "lint:go"}[i%2], ledger.Pass)
+		ci.Attest(sha(i), []string{"test:go", "lint:go"}[i%2], ledger.Pass)
 	}
 	draft, err := policy.Parse(
 		[]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"review:*"}]}`))
@@ -29,7 +29,7 @@ func (s suite) TestAPolicyChangeMovesCommitsAsSimulated(t *testing.T) {
 	must.OK(t, err)
 	must.OK(t, fx.Settle(t.Context()))
 	for _, move := range simulated.Moves {
-		c := fx.commit(move.Commit)
+		c := fx.ReadCommit(move.Commit)
 		last := c.Transitions[len(c.Transitions)-1]
 		if c.State != move.To || last.From != move.From || c.PolicyVersion != 2 {
 			t.Fatalf("commit %s: %s to %s under policy %d, simulated %s to %s", c.SHA, last.From, c.State,
@@ -55,9 +55,9 @@ func (s suite) TestAPolicyChangeMovesCommitsAsSimulated(t *testing.T) {
 
 func (s suite) TestSettlingGoesOnAfterARestart(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	for i := range 150 {
-		ci.attest(sha(i), "test:go", ledger.Pass)
+		ci.Attest(sha(i), "test:go", ledger.Pass)
 	}
 	draft, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"none:*"}]}`))
 	must.OK(t, err)
@@ -65,23 +65,23 @@ func (s suite) TestSettlingGoesOnAfterARestart(t *testing.T) {
 	must.OK(t, err)
 	must.OK(t, fx.Close())
 
-	fx.open(store.Options{})
+	fx.Open(store.Options{})
 	must.OK(t, fx.Settle(t.Context()))
 	for i := range 150 {
-		fx.wantState(sha(i), ledger.Validating)
+		fx.WantState(sha(i), ledger.Validating)
 	}
 }
 
 func (s suite) TestDeployedCommitsSurviveAPolicyChange(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
-	ci.deploy(sha(1))
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
+	ci.Deploy(sha(1))
 	draft, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"none:*"}]}`))
 	must.OK(t, err)
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", draft, 1, "host")
 	must.OK(t, err)
 	must.OK(t, fx.Settle(t.Context()))
-	fx.wantState(sha(1), ledger.Deployed)
+	fx.WantState(sha(1), ledger.Deployed)
 }
 
 func (s suite) TestPolicyVersions(t *testing.T) {
@@ -95,7 +95,7 @@ func (s suite) TestPolicyVersions(t *testing.T) {
 	draft, err := policy.Parse([]byte(`{"requirements":[]}`))
 	must.OK(t, err)
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", draft, 7, "host")
-	wantCode(t, err, ledger.CodePreconditionFailed)
+	WantCode(t, err, ledger.CodePreconditionFailed)
 	second, err := fx.SetPolicy(t.Context(), "acme", "api", draft, 1, "ann")
 	must.OK(t, err)
 	if second.Version != 2 || second.CreatedBy != "ann" {
@@ -111,7 +111,7 @@ func (s suite) TestPolicyVersions(t *testing.T) {
 		t.Errorf("version 1 has changed: %+v", old)
 	}
 	_, err = fx.Policy(t.Context(), "acme", "api", 3)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	list, err := fx.Policies(t.Context(), "acme", "api", store.Query{Limit: 10})
 	must.OK(t, err)
 	if len(list.Data) != 2 || list.Data[0].Version != 2 {

@@ -12,27 +12,27 @@ import (
 
 // orgs creates orgs.
 func (fx *people) orgs(names ...string) {
-	fx.t.Helper()
+	fx.T.Helper()
 	for _, name := range names {
-		_, err := fx.CreateOrg(fx.t.Context(), name)
-		must.OK(fx.t, err)
+		_, err := fx.CreateOrg(fx.T.Context(), name)
+		must.OK(fx.T, err)
 	}
 }
 
 // reopen opens the database again with providers.
 func (fx *people) reopen(p member.Providers) {
-	fx.t.Helper()
-	fx.closeAll()
-	fx.other = nil
-	fx.open(store.Options{Providers: p})
+	fx.T.Helper()
+	fx.CloseAll()
+	fx.Other = nil
+	fx.Open(store.Options{Providers: p})
 }
 
 // wantOffers checks to which orgs an account can sign in. A + is before those that it must agree to join.
 func (fx *people) wantOffers(a member.Account, want ...string) {
-	fx.t.Helper()
-	fx.turn()
-	offers, err := fx.Offers(fx.t.Context(), a)
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	fx.Turn()
+	offers, err := fx.Offers(fx.T.Context(), a)
+	must.OK(fx.T, err)
 	var got []string
 	for _, o := range offers {
 		if o.Joins {
@@ -41,21 +41,21 @@ func (fx *people) wantOffers(a member.Account, want ...string) {
 		got = append(got, o.Org)
 	}
 	if !slices.Equal(got, want) {
-		fx.t.Errorf("%s: the orgs are %v, want %v", a.Subject, got, want)
+		fx.T.Errorf("%s: the orgs are %v, want %v", a.Subject, got, want)
 	}
 }
 
 // wantMembers checks the subjects of the members and former members of an org.
 func (fx *people) wantMembers(org string, want ...string) {
-	fx.t.Helper()
-	list, err := fx.Members(fx.t.Context(), org, store.Query{Limit: 10})
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	list, err := fx.Members(fx.T.Context(), org, store.Query{Limit: 10})
+	must.OK(fx.T, err)
 	var got []string
 	for _, m := range list.Data {
 		got = append(got, m.Subject)
 	}
 	if !slices.Equal(got, want) {
-		fx.t.Errorf("the members of %s are %v, want %v", org, got, want)
+		fx.T.Errorf("the members of %s are %v, want %v", org, got, want)
 	}
 }
 
@@ -101,10 +101,10 @@ func (s suite) TestASecondOrgNeedsConsent(t *testing.T) {
 	fx.wantOffers(a, "acme", "+globex")
 
 	_, _, err = fx.signInTo("globex", a)
-	wantCode(t, err, ledger.CodeForbidden)
+	WantCode(t, err, ledger.CodeForbidden)
 	a.Consent = "umbrella"
 	_, _, err = fx.signInTo("globex", a)
-	wantCode(t, err, ledger.CodeForbidden)
+	WantCode(t, err, ledger.CodeForbidden)
 	fx.wantMembers("globex")
 
 	a.Consent = "globex"
@@ -122,7 +122,7 @@ func (s suite) TestASecondOrgNeedsConsent(t *testing.T) {
 	must.OK(t, err)
 	fx.wantOffers(a, "acme", "globex", "+umbrella")
 	_, _, err = fx.signInTo("umbrella", a)
-	wantCode(t, err, ledger.CodeForbidden)
+	WantCode(t, err, ledger.CodeForbidden)
 	a.Consent = "umbrella"
 	_, _, err = fx.signInTo("umbrella", a)
 	must.OK(t, err)
@@ -138,7 +138,7 @@ func (s suite) TestAFirstOrgOfSeveralNeedsConsent(t *testing.T) {
 	a := account("ann", "dev", "everyone")
 	for _, org := range []string{"acme", "globex"} {
 		_, _, err = fx.signInTo(org, a)
-		wantCode(t, err, ledger.CodeForbidden)
+		WantCode(t, err, ledger.CodeForbidden)
 	}
 	a.Consent = "acme"
 	_, _, err = fx.signInTo("acme", a)
@@ -150,14 +150,14 @@ func (s suite) TestAFirstOrgOfSeveralNeedsConsent(t *testing.T) {
 // A rule of an earlier release about a protocol claim, such as aud, admits nobody, and the list says so.
 func (s suite) TestProtocolClaimsAdmitNobody(t *testing.T) {
 	fx := s.newPeople(t)
-	rule, err := fx.CreateMemberRule(t.Context(), "acme", member.NewRule{Issuer: provider, Claim: "aud", Value: "ledgerd",
+	rule, err := fx.CreateMemberRule(t.Context(), "acme", member.NewRule{Issuer: Provider, Claim: "aud", Value: "ledgerd",
 		Role: member.Admin, DN: "cn={login},ou=people-dev,o=acme"}) // the API refuses it
 	must.OK(t, err)
 	a := account("ann")
 	a.Claims["aud"] = []string{"ledgerd"}
 	fx.wantOffers(a)
 	_, _, err = fx.signIn(a)
-	wantCode(t, err, ledger.CodeForbidden)
+	WantCode(t, err, ledger.CodeForbidden)
 	fx.wantMembers("acme")
 	list, err := fx.MemberRules(t.Context(), "acme", store.Query{Limit: 10})
 	must.OK(t, err)
@@ -175,9 +175,9 @@ func (s suite) TestTheHostSaysWhichOrgsUseAProvider(t *testing.T) {
 	must.OK(t, err)
 	dn := "cn=ann,ou=people-dev,o=globex"
 	ann, err := fx.AddMember(ctx, "globex",
-		member.NewMember{Issuer: provider, Subject: "ann", DN: dn, Role: member.Reader})
+		member.NewMember{Issuer: Provider, Subject: "ann", DN: dn, Role: member.Reader})
 	must.OK(t, err)
-	former, err := fx.AddMember(ctx, "globex", member.NewMember{Issuer: provider, Subject: "eve",
+	former, err := fx.AddMember(ctx, "globex", member.NewMember{Issuer: Provider, Subject: "eve",
 		DN: "cn=eve,ou=people-dev,o=globex", Role: member.Reader})
 	must.OK(t, err)
 	_, err = fx.ChangeMember(ctx, "globex", former.ID, member.Change{Removed: new(true)})
@@ -191,7 +191,7 @@ func (s suite) TestTheHostSaysWhichOrgsUseAProvider(t *testing.T) {
 	_, last, err := fx.signInTo("umbrella", account("dan", "ops"))
 	must.OK(t, err)
 
-	fx.reopen(member.Providers{provider: {"acme"}})
+	fx.reopen(member.Providers{Provider: {"acme"}})
 	must.OK(t, fx.EndSignInsOfProviders(ctx))
 	if fx.isCurrent(session) || !fx.isCurrent(other) || fx.isCurrent(last) {
 		t.Error("the sign-ins that ended are not those of globex and umbrella")
@@ -200,11 +200,11 @@ func (s suite) TestTheHostSaysWhichOrgsUseAProvider(t *testing.T) {
 	fx.wantOffers(account("bob", "dev", "team"), "acme")
 	for _, a := range []member.Account{account("ann"), account("bob", "dev")} {
 		_, _, err := fx.signInTo("globex", a)
-		wantCode(t, err, ledger.CodeForbidden)
+		WantCode(t, err, ledger.CodeForbidden)
 	}
 	_, err = fx.ruleIn("globex", "ops", member.Reader)
 	wantField(t, err, "issuer")
-	_, err = fx.AddMember(ctx, "globex", member.NewMember{Issuer: provider, Subject: "new",
+	_, err = fx.AddMember(ctx, "globex", member.NewMember{Issuer: Provider, Subject: "new",
 		DN: "cn=new,ou=people-dev,o=globex", Role: member.Reader})
 	wantField(t, err, "issuer")
 	_, err = fx.ChangeMember(ctx, "globex", former.ID, member.Change{Removed: new(false)})
@@ -212,7 +212,16 @@ func (s suite) TestTheHostSaysWhichOrgsUseAProvider(t *testing.T) {
 	_, err = fx.ChangeMember(ctx, "globex", ann.ID, member.Change{Role: new(member.Admin)}) // she stays a member
 	must.OK(t, err)
 
-	fx.reopen(member.Providers{provider: {"acme", "globex"}})
+	fx.reopen(member.Providers{Provider: {"acme", "globex"}})
 	_, _, err = fx.signInTo("globex", account("ann"))
 	must.OK(t, err)
+}
+
+// wantField checks that an error is about an invalid field.
+func wantField(t testing.TB, err error, field string) {
+	t.Helper()
+	WantCode(t, err, ledger.CodeInvalidField)
+	if e := err.(*ledger.Error); len(e.Fields) != 1 || e.Fields[0].Field != field {
+		t.Fatalf("got error %v, want one about %s", err, field)
+	}
 }

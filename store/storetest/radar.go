@@ -28,26 +28,26 @@ func edit(path string, line int) radar.Change {
 
 // push registers a commit as its branch's tip.
 func (fx *fixture) push(sha, branch string, changes ...radar.Change) ledger.RadarResult {
-	fx.t.Helper()
+	fx.T.Helper()
 	return fx.pushAs(sha, ledger.Registration{Branch: branch, Changes: changes})
 }
 
 func (fx *fixture) pushAs(sha string, n ledger.Registration) ledger.RadarResult {
-	fx.t.Helper()
-	must.OK(fx.t, n.Check())
+	fx.T.Helper()
+	must.OK(fx.T, n.Check())
 	n.Author = ledger.Author{Name: "Dora", Email: n.Branch + "@example.org"}
-	c, _, err := fx.Register(fx.t.Context(), "acme", "api", sha, n)
-	must.OK(fx.t, err)
+	c, _, err := fx.Register(fx.T.Context(), "acme", "api", sha, n)
+	must.OK(fx.T, err)
 	return *c.Radar
 }
 
 // overlaps lists the open overlaps, as "later+earlier LEVEL" with their branches.
 func (fx *fixture) overlaps(f store.RadarFilter) []string {
-	fx.t.Helper()
+	fx.T.Helper()
 	list := []string{}
 	for f.Limit = 2; ; {
-		page, err := fx.Overlaps(fx.t.Context(), "acme", "api", f)
-		must.OK(fx.t, err)
+		page, err := fx.Overlaps(fx.T.Context(), "acme", "api", f)
+		must.OK(fx.T, err)
 		for _, p := range page.Data {
 			list = append(list, fmt.Sprintf("%s+%s %s", p.Commit.Branch, p.Other.Branch, p.Level))
 		}
@@ -58,17 +58,17 @@ func (fx *fixture) overlaps(f store.RadarFilter) []string {
 }
 
 func (fx *fixture) wantOverlaps(want ...string) {
-	fx.t.Helper()
+	fx.T.Helper()
 	if got := fx.overlaps(store.RadarFilter{}); !slices.Equal(got, want) {
-		fx.t.Errorf("overlaps %q, want %q", got, want)
+		fx.T.Errorf("overlaps %q, want %q", got, want)
 	}
 }
 
 // radarEvents lists the radar events so far, as "commit LEVEL".
 func (fx *fixture) radarEvents() []string {
-	fx.t.Helper()
+	fx.T.Helper()
 	var list []string
-	for _, e := range eventsOf[ledger.RadarEvent](fx) {
+	for _, e := range EventsOf[ledger.RadarEvent](fx) {
 		list = append(list, fmt.Sprintf("%.7s %s", e.Commit[33:], e.Level))
 	}
 	return list
@@ -76,19 +76,19 @@ func (fx *fixture) radarEvents() []string {
 
 // setRadar changes the radar settings of the contract and settles all commits.
 func (fx *fixture) setRadar(change func(*policy.RadarSettings)) {
-	fx.t.Helper()
+	fx.T.Helper()
 	fx.changeRadar(change)
-	must.OK(fx.t, fx.Settle(fx.t.Context()))
+	must.OK(fx.T, fx.Settle(fx.T.Context()))
 }
 
 // changeRadar is setRadar, but leaves the commits to the background.
 func (fx *fixture) changeRadar(change func(*policy.RadarSettings)) {
-	fx.t.Helper()
-	p, err := fx.Policy(fx.t.Context(), "acme", "api", 0)
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	p, err := fx.Policy(fx.T.Context(), "acme", "api", 0)
+	must.OK(fx.T, err)
 	change(&p.Radar)
-	_, err = fx.SetPolicy(fx.t.Context(), "acme", "api", p.Contract, p.Version, "host")
-	must.OK(fx.t, err)
+	_, err = fx.SetPolicy(fx.T.Context(), "acme", "api", p.Contract, p.Version, "host")
+	must.OK(fx.T, err)
 }
 
 func (s suite) TestTheRadarFindsOverlaps(t *testing.T) {
@@ -122,7 +122,7 @@ func (s suite) TestTheRadarFindsOverlaps(t *testing.T) {
 		}
 	}
 
-	if counts := fx.commit(sha(0)).Overlaps; counts["HIGH"] != 1 || counts["MEDIUM"] != 0 || counts["LOW"] != 1 {
+	if counts := fx.ReadCommit(sha(0)).Overlaps; counts["HIGH"] != 1 || counts["MEDIUM"] != 0 || counts["LOW"] != 1 {
 		t.Errorf("the first commit's record counts %v", counts)
 	}
 	listed, err := fx.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}})
@@ -171,12 +171,12 @@ func (s suite) TestWhichCommitsAreCompared(t *testing.T) {
 		}, nil},
 		{"not withdrawn", func(fx *fixture) {
 			fx.push(sha(0), "one", root)
-			must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
+			must.OK(fx.T, fx.Withdraw(fx.T.Context(), "acme", "api", sha(0)))
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
 		{"not too old", func(fx *fixture) {
 			fx.push(sha(0), "one", root)
-			fx.clock.advance(31 * 24 * time.Hour)
+			fx.Clock.Advance(31 * 24 * time.Hour)
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
 		{"not contained in the base", func(fx *fixture) {
@@ -206,7 +206,7 @@ func (s suite) TestWhichCommitsAreCompared(t *testing.T) {
 		}, nil},
 		{"a withdrawn commit registered again, as the later one", func(fx *fixture) {
 			fx.push(sha(0), "one", root)
-			must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
+			must.OK(fx.T, fx.Withdraw(fx.T.Context(), "acme", "api", sha(0)))
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 			fx.push(sha(0), "one", root)
 		}, []string{"one+two HIGH"}},
@@ -234,30 +234,30 @@ func (s suite) TestWhatEndsAnOverlap(t *testing.T) {
 		{"the later side rebased", func(fx *fixture, _ *signer) { fx.push(sha(5), "later", edit("x.go", 1)) }, false},
 		{"the earlier side superseded", func(fx *fixture, _ *signer) { fx.push(sha(5), "earlier", edit("x.go", 1)) }, false},
 		{"the later side withdrawn", func(fx *fixture, _ *signer) {
-			must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(1)))
+			must.OK(fx.T, fx.Withdraw(fx.T.Context(), "acme", "api", sha(1)))
 		}, false},
 		{"the earlier side withdrawn", func(fx *fixture, _ *signer) {
-			must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
+			must.OK(fx.T, fx.Withdraw(fx.T.Context(), "acme", "api", sha(0)))
 		}, false},
-		{"age", func(fx *fixture, _ *signer) { fx.clock.advance(31 * 24 * time.Hour) }, false},
-		{"the later side deployed", func(fx *fixture, s *signer) { s.deploy(sha(1)) }, false},
-		{"not the earlier side deployed", func(fx *fixture, s *signer) { s.deploy(sha(0)) }, true},
+		{"age", func(fx *fixture, _ *signer) { fx.Clock.Advance(31 * 24 * time.Hour) }, false},
+		{"the later side deployed", func(fx *fixture, s *signer) { s.Deploy(sha(1)) }, false},
+		{"not the earlier side deployed", func(fx *fixture, s *signer) { s.Deploy(sha(0)) }, true},
 		{"not the earlier side deployed and the later one completed", func(fx *fixture, s *signer) {
-			s.deploy(sha(0))
-			_, _, err := fx.Register(fx.t.Context(), "acme", "api", sha(1), ledger.Registration{Message: "more"})
-			must.OK(fx.t, err)
+			s.Deploy(sha(0))
+			_, _, err := fx.Register(fx.T.Context(), "acme", "api", sha(1), ledger.Registration{Message: "more"})
+			must.OK(fx.T, err)
 		}, true},
 		{"not the later side deployed and rolled back", func(fx *fixture, s *signer) {
-			s.deploy(sha(1))
-			s.attest(sha(1), "deploy:prod", ledger.Fail)
+			s.Deploy(sha(1))
+			s.Attest(sha(1), "deploy:prod", ledger.Fail)
 		}, true},
-		{"not pruning", func(fx *fixture, _ *signer) { must.OK(fx.t, fx.Prune(fx.t.Context())) }, true},
+		{"not pruning", func(fx *fixture, _ *signer) { must.OK(fx.T, fx.Prune(fx.T.Context())) }, true},
 	}
 
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			fx := s.newFixture(t)
-			s := fx.signer("cn=ci,ou=build,o=acme")
+			s := fx.NewSigner("cn=ci,ou=build,o=acme")
 			fx.push(sha(0), "earlier", edit("cmd/root.go", 10))
 			fx.push(sha(1), "later", edit("cmd/root.go", 11), edit("cmd/root2.go", 1))
 			fx.wantOverlaps("later+earlier HIGH")
@@ -314,7 +314,7 @@ func (s suite) TestARegistrationKeepsTheStrongestOverlaps(t *testing.T) {
 		got.Overlaps[2].Level != radar.Medium || got.Overlaps[3].Level != radar.Low {
 		t.Errorf("the result begins with %+v", got.Overlaps[:4])
 	}
-	counts := fx.commit(sha(901)).Overlaps
+	counts := fx.ReadCommit(sha(901)).Overlaps
 	if counts["HIGH"] != 1 || counts["MEDIUM"] != 2 || counts["LOW"] != 197 {
 		t.Errorf("stored %v, want the strongest 200", counts)
 	}
@@ -325,14 +325,14 @@ func (s suite) TestARegistrationKeepsTheStrongestOverlaps(t *testing.T) {
 	commits, err := fx.Commits(
 		t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 1}, Branch: "last", Standing: true})
 	must.OK(t, err)
-	if !fx.commit(sha(901)).OverlapsTruncated || !commits.Data[0].OverlapsTruncated ||
+	if !fx.ReadCommit(sha(901)).OverlapsTruncated || !commits.Data[0].OverlapsTruncated ||
 		!listed.Data[0].Commit.OverlapsTruncated {
 		t.Error("the record or a list does not report that overlaps are truncated")
 	}
 
 	fx.push(sha(902), "last", edit("main.go", 1))
-	if fx.commit(sha(10)).OverlapsTruncated || fx.commit(sha(901)).OverlapsTruncated ||
-		fx.commit(sha(902)).OverlapsTruncated {
+	if fx.ReadCommit(sha(10)).OverlapsTruncated || fx.ReadCommit(sha(901)).OverlapsTruncated ||
+		fx.ReadCommit(sha(902)).OverlapsTruncated {
 		t.Error("a commit with all its overlaps, or a superseded one, reports truncated overlaps")
 	}
 }
@@ -340,32 +340,32 @@ func (s suite) TestARegistrationKeepsTheStrongestOverlaps(t *testing.T) {
 func (s suite) TestTheRadarBlocksTheLaterCommit(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setRadar(func(r *policy.RadarSettings) { r.Block = radar.High })
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	fx.push(sha(0), "earlier", edit("cmd/root.go", 10))
 	fx.push(sha(1), "later", edit("cmd/root.go", 11))
-	ci.makePromotable(sha(0), sha(1))
-	fx.wantState(sha(0), ledger.Promotable)
-	fx.wantState(sha(1), ledger.Attested)
+	ci.MakePromotable(sha(0), sha(1))
+	fx.WantState(sha(0), ledger.Promotable)
+	fx.WantState(sha(1), ledger.Attested)
 
 	t.Run("until the earlier one is withdrawn", func(t *testing.T) {
 		must.OK(t, fx.Withdraw(t.Context(), "acme", "api", sha(0)))
-		fx.wantState(sha(1), ledger.Promotable)
+		fx.WantState(sha(1), ledger.Promotable)
 	})
 	t.Run("again if a new overlap is HIGH", func(t *testing.T) {
 		fx.push(sha(2), "third", edit("cmd/root.go", 300))
-		ci.makePromotable(sha(2))
-		fx.wantState(sha(2), ledger.Promotable)
+		ci.MakePromotable(sha(2))
+		fx.WantState(sha(2), ledger.Promotable)
 		fx.push(sha(1), "later", edit("cmd/root.go", 301)) // the earlier of these two
-		fx.wantState(sha(2), ledger.Attested)
-		last := fx.commit(sha(2)).Transitions
+		fx.WantState(sha(2), ledger.Attested)
+		last := fx.ReadCommit(sha(2)).Transitions
 		if cause := last[len(last)-1].Cause; cause.Type != ledger.CauseRadar || cause.ID != sha(1) {
 			t.Errorf("the cause is %+v", cause)
 		}
 	})
 	t.Run("until the overlap is too old", func(t *testing.T) {
-		fx.clock.advance(31 * 24 * time.Hour)
+		fx.Clock.Advance(31 * 24 * time.Hour)
 		must.OK(t, fx.Settle(t.Context()))
-		fx.wantState(sha(2), ledger.Promotable)
+		fx.WantState(sha(2), ledger.Promotable)
 	})
 }
 

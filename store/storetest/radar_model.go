@@ -24,8 +24,8 @@ import (
 func (s suite) TestOverlapsFollowFromTipsInFlight(t *testing.T) {
 	testenv.Check(t, func(r *rapid.T) {
 		fx := s.newFixture(t)
-		defer fx.closeAll()
-		m := &radarModel{fx: fx, r: r, ci: fx.signer("cn=ci,ou=build,o=acme"), changes: make(map[string][]radar.Change),
+		defer fx.CloseAll()
+		m := &radarModel{fx: fx, r: r, ci: fx.NewSigner("cn=ci,ou=build,o=acme"), changes: make(map[string][]radar.Change),
 			contained: make(map[[2]string]bool), forges: rapid.IntRange(0, 9).Draw(r, "forges") == 0}
 		fx.setRadar(blockHigh)
 		actions := map[string]func(*rapid.T){
@@ -90,12 +90,12 @@ func (m *radarModel) complete() {
 		n.Changes = m.draw()
 		m.changes[sha(i)] = n.Changes
 	}
-	m.fx.complete(sha(i), n)
+	m.fx.Complete(sha(i), n)
 }
 
 func (m *radarModel) withdraw() {
 	if commit := sha(m.commit()); m.changes[commit] != nil {
-		must.OK(m.fx.t, m.fx.Withdraw(m.fx.t.Context(), "acme", "api", commit))
+		must.OK(m.fx.T, m.fx.Withdraw(m.fx.T.Context(), "acme", "api", commit))
 	}
 }
 
@@ -103,22 +103,22 @@ func (m *radarModel) attest() {
 	commit := sha(m.commit())
 	switch what := rapid.SampledFrom([]string{"ready", "test:go", "deploy:prod", "deploy:prod"}).Draw(m.r, "what"); what {
 	case "ready":
-		m.ci.makePromotable(commit)
+		m.ci.MakePromotable(commit)
 	default:
-		m.ci.attest(commit, what, rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Fail}).Draw(m.r, "status"))
+		m.ci.Attest(commit, what, rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Fail}).Draw(m.r, "status"))
 	}
 }
 
 func (m *radarModel) changePolicy() {
-	p, err := m.fx.Policy(m.fx.t.Context(), "acme", "api", 0)
-	must.OK(m.fx.t, err)
+	p, err := m.fx.Policy(m.fx.T.Context(), "acme", "api", 0)
+	must.OK(m.fx.T, err)
 	p.Radar.Block = rapid.SampledFrom([]radar.Level{radar.High, radar.High, radar.Medium, radar.NoLevel}).Draw(m.r,
 		"block")
 	p.Radar.Ignore = rapid.SampledFrom([][]string{{}, {"a.go"}, {"b.go", "dir/**"}}).Draw(m.r, "ignore")
 	p.Radar.MaxAge = ledger.Duration(rapid.SampledFrom([]time.Duration{time.Hour, 24 * time.Hour}).Draw(m.r, "max age"))
 	p.Radar.Enabled = rapid.IntRange(0, 5).Draw(m.r, "enabled") > 0
-	_, err = m.fx.SetPolicy(m.fx.t.Context(), "acme", "api", p.Contract, p.Version, "host")
-	must.OK(m.fx.t, err)
+	_, err = m.fx.SetPolicy(m.fx.T.Context(), "acme", "api", p.Contract, p.Version, "host")
+	must.OK(m.fx.T, err)
 	if rapid.Bool().Draw(m.r, "write before it is settled") {
 		m.attest()
 		m.push()
@@ -126,16 +126,16 @@ func (m *radarModel) changePolicy() {
 }
 
 func (m *radarModel) wait() {
-	m.fx.clock.advance(rapid.SampledFrom([]time.Duration{time.Minute, 2 * time.Hour}).Draw(m.r, "wait"))
+	m.fx.Clock.Advance(rapid.SampledFrom([]time.Duration{time.Minute, 2 * time.Hour}).Draw(m.r, "wait"))
 }
 
 // forge deletes an overlap that blocks a commit, has the database checked, and inserts it again.
 func (m *radarModel) forge() {
-	must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
-	p, err := m.fx.Policy(m.fx.t.Context(), "acme", "api", 0)
-	must.OK(m.fx.t, err)
-	pairs, err := m.fx.Overlaps(m.fx.t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}})
-	must.OK(m.fx.t, err)
+	must.OK(m.fx.T, m.fx.Settle(m.fx.T.Context()))
+	p, err := m.fx.Policy(m.fx.T.Context(), "acme", "api", 0)
+	must.OK(m.fx.T, err)
+	pairs, err := m.fx.Overlaps(m.fx.T.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}})
+	must.OK(m.fx.T, err)
 	blocking := slices.DeleteFunc(pairs.Data, func(o ledger.RadarPair) bool {
 		return o.Level < p.Radar.Block || m.isContained(o.Commit.SHA, o.Other.SHA)
 	})
@@ -145,32 +145,32 @@ func (m *radarModel) forge() {
 
 	o := rapid.SampledFrom(blocking).Draw(m.r, "overlap")
 	row := func(sha string) string { return "(SELECT id FROM commits WHERE sha = '" + sha + "')" }
-	m.fx.database.Exec(m.fx.t, fmt.Sprintf(`DELETE FROM "overlaps" WHERE later = %s AND earlier = %s`,
+	m.fx.Database.Exec(m.fx.T, fmt.Sprintf(`DELETE FROM "overlaps" WHERE later = %s AND earlier = %s`,
 		row(o.Commit.SHA), row(o.Other.SHA)))
-	if found, complete := m.fx.report(); found == 0 && complete {
+	if found, complete := m.fx.Report(); found == 0 && complete {
 		m.r.Fatalf("the overlap of %s and %s is deleted, and the check does not find it", o.Commit.SHA, o.Other.SHA)
 	}
-	m.fx.database.Exec(m.fx.t, fmt.Sprintf(`INSERT INTO "overlaps" VALUES (%s, %s, %d, %[3]d, %d, '%s', '%s')`,
+	m.fx.Database.Exec(m.fx.T, fmt.Sprintf(`INSERT INTO "overlaps" VALUES (%s, %s, %d, %[3]d, %d, '%s', '%s')`,
 		row(o.Commit.SHA), row(o.Other.SHA), o.Level, o.Since, o.Paths[0].Path, o.Paths[0].Reason))
 }
 
 func (m *radarModel) check() {
 	if m.forges && rapid.IntRange(0, 7).Draw(m.r, "check before it is settled") == 0 {
-		if found, _ := m.fx.report(); found > 0 {
+		if found, _ := m.fx.Report(); found > 0 {
 			m.r.Fatal("a check of the database has found problems")
 		}
 	}
-	must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
-	p, err := m.fx.Policy(m.fx.t.Context(), "acme", "api", 0)
-	must.OK(m.fx.t, err)
+	must.OK(m.fx.T, m.fx.Settle(m.fx.T.Context()))
+	p, err := m.fx.Policy(m.fx.T.Context(), "acme", "api", 0)
+	must.OK(m.fx.T, err)
 	m.checkPairs(p.Radar)
 	for i := range modelCommits {
-		if c, err := m.fx.Commit(m.fx.t.Context(), "acme", "api", sha(i)); err == nil {
+		if c, err := m.fx.Commit(m.fx.T.Context(), "acme", "api", sha(i)); err == nil {
 			m.checkState(p.Contract, c)
 		}
 	}
 	m.fx.wantCounts()
-	if m.fx.t.Failed() {
+	if m.fx.T.Failed() {
 		m.r.FailNow()
 	}
 }
@@ -184,10 +184,10 @@ func (m *radarModel) isContained(a, b string) bool {
 // landed since; it ignores those.
 func (m *radarModel) checkPairs(settings policy.RadarSettings) {
 	list, err := m.fx.Commits(
-		m.fx.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
-	must.OK(m.fx.t, err)
-	pairs, err := m.fx.Overlaps(m.fx.t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}})
-	must.OK(m.fx.t, err)
+		m.fx.T.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
+	must.OK(m.fx.T, err)
+	pairs, err := m.fx.Overlaps(m.fx.T.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}})
+	must.OK(m.fx.T, err)
 	pair := func(a, b string, level radar.Level) string { return fmt.Sprint(min(a, b), max(a, b), level) }
 	var open, want []string
 	for _, p := range pairs.Data {
@@ -252,8 +252,8 @@ func (m *radarModel) checkBlock(settings policy.RadarSettings, c ledger.Commit) 
 		return
 	}
 	pairs, err := m.fx.Overlaps(
-		m.fx.t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}, Commit: c.SHA})
-	must.OK(m.fx.t, err)
+		m.fx.T.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}, Commit: c.SHA})
+	must.OK(m.fx.T, err)
 	blocked := slices.ContainsFunc(
 		pairs.Data, func(p ledger.RadarPair) bool { return p.Commit.SHA == c.SHA && p.Level >= settings.Block })
 	if last := c.Requirements[len(c.Requirements)-1]; last.Met == blocked {

@@ -40,7 +40,7 @@ func (s suite) TestPreviewFindsTheOverlapsOfARegistration(t *testing.T) {
 		{"in flight, with an earlier commit that was deployed since", func(fx *fixture, s *signer) {
 			fx.push(sha(0), "one", edit("cmd/root.go", 10))
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
-			s.deploy(sha(0))
+			s.Deploy(sha(0))
 		}, ledger.RadarQuery{Commit: sha(1), Registration: ledger.Registration{
 			Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}, []string{"two+one HIGH"}},
 		{"in flight, with the changes omitted", func(fx *fixture, _ *signer) {
@@ -53,12 +53,12 @@ func (s suite) TestPreviewFindsTheOverlapsOfARegistration(t *testing.T) {
 		}, ledger.RadarQuery{Commit: sha(0)}, []string{"two+one HIGH"}},
 		{"too old, treated as new", func(fx *fixture, _ *signer) {
 			fx.push(sha(0), "one", edit("cmd/root.go", 10))
-			fx.clock.advance(31 * 24 * time.Hour)
+			fx.Clock.Advance(31 * 24 * time.Hour)
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, ledger.RadarQuery{Commit: sha(0)}, []string{"one+two HIGH"}},
 		{"deployed", func(fx *fixture, s *signer) {
 			fx.push(sha(0), "one", edit("cmd/root.go", 10))
-			s.deploy(sha(0))
+			s.Deploy(sha(0))
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, ledger.RadarQuery{Commit: sha(0)}, []string{}},
 	}
@@ -66,7 +66,7 @@ func (s suite) TestPreviewFindsTheOverlapsOfARegistration(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			fx := s.newFixture(t)
-			test.do(fx, fx.signer("cn=ci,ou=build,o=acme"))
+			test.do(fx, fx.NewSigner("cn=ci,ou=build,o=acme"))
 			result, err := fx.PreviewOverlaps(t.Context(), "acme", "api", test.query)
 			must.OK(t, err)
 			if got := describe(result.Overlaps); !slices.Equal(got, test.want) {
@@ -83,7 +83,7 @@ func (s suite) TestAnOverlapHasItsStartTime(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.push(sha(0), "one", edit("cmd/root.go", 10))
 	first := fx.push(sha(1), "two", edit("cmd/root.go", 11)).Overlaps[0].Since
-	fx.clock.advance(time.Hour)
+	fx.Clock.Advance(time.Hour)
 	again := fx.push(sha(1), "two", edit("cmd/root.go", 11)).Overlaps[0].Since
 	listed, err := fx.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}})
 	must.OK(t, err)
@@ -151,7 +151,7 @@ func (s suite) TestACrowdedDirectory(t *testing.T) {
 	if len(got.Overlaps) != 20 || !got.Truncated {
 		t.Errorf("the result has %d overlaps, truncated: %t", len(got.Overlaps), got.Truncated)
 	}
-	if counts := fx.commit(sha(tips)).Overlaps; counts["LOW"] != radar.MaxPairs {
+	if counts := fx.ReadCommit(sha(tips)).Overlaps; counts["LOW"] != radar.MaxPairs {
 		t.Errorf("stored %v", counts)
 	}
 }

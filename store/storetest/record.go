@@ -21,34 +21,34 @@ import (
 
 func (s suite) TestACommitPassesThroughAllStates(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
-	ann := fx.signer("cn=ann,ou=dev,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
+	ann := fx.NewSigner("cn=ann,ou=dev,o=acme")
 
 	_, _, err := fx.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Branch: "main", Message: "first",
 		Author: ledger.Author{Name: "Dora"}})
 	must.OK(t, err)
-	fx.wantState(sha(1), ledger.Draft)
-	ci.attest(sha(1), "build:docker", ledger.Pass)
-	fx.wantState(sha(1), ledger.Validating)
-	ci.attest(sha(1), "test:go", ledger.Pass)
-	fx.wantState(sha(1), ledger.Attested)
-	ann.attest(sha(1), "review:code", ledger.Pass)
-	fx.wantState(sha(1), ledger.Promotable)
-	ci.attest(sha(1), "deploy:prod", ledger.Pass)
-	fx.wantState(sha(1), ledger.Deployed)
+	fx.WantState(sha(1), ledger.Draft)
+	ci.Attest(sha(1), "build:docker", ledger.Pass)
+	fx.WantState(sha(1), ledger.Validating)
+	ci.Attest(sha(1), "test:go", ledger.Pass)
+	fx.WantState(sha(1), ledger.Attested)
+	ann.Attest(sha(1), "review:code", ledger.Pass)
+	fx.WantState(sha(1), ledger.Promotable)
+	ci.Attest(sha(1), "deploy:prod", ledger.Pass)
+	fx.WantState(sha(1), ledger.Deployed)
 
 	want := "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE PROMOTABLE>DEPLOYED"
-	if got := path(fx.commit(sha(1))); got != want {
+	if got := Path(fx.ReadCommit(sha(1))); got != want {
 		t.Errorf("transitions %s, want %s", got, want)
 	}
 }
 
 func (s suite) TestOneAttestationCanCauseSeveralTransitions(t *testing.T) {
 	fx := s.newFixture(t)
-	rec := fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
+	rec := fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(1), "test:go", ledger.Pass)
 
-	c := fx.commit(sha(1))
-	if got, want := path(c), "DRAFT>VALIDATING VALIDATING>ATTESTED"; got != want {
+	c := fx.ReadCommit(sha(1))
+	if got, want := Path(c), "DRAFT>VALIDATING VALIDATING>ATTESTED"; got != want {
 		t.Errorf("transitions %s, want %s", got, want)
 	}
 	for _, step := range c.Transitions {
@@ -60,24 +60,24 @@ func (s suite) TestOneAttestationCanCauseSeveralTransitions(t *testing.T) {
 
 func (s suite) TestOnlyARollbackEndsDeployed(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
-	ci.deploy(sha(1))
-	ci.attest(sha(1), "test:go", ledger.Fail)
-	fx.wantState(sha(1), ledger.Deployed) // no other attestation changes it
-	ci.attest(sha(1), "deploy:prod", ledger.Fail)
-	fx.wantState(sha(1), ledger.Validating) // rolled back, then settled
-	ci.attest(sha(1), "test:go", ledger.Pass)
-	fx.wantState(sha(1), ledger.Promotable)
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
+	ci.Deploy(sha(1))
+	ci.Attest(sha(1), "test:go", ledger.Fail)
+	fx.WantState(sha(1), ledger.Deployed) // no other attestation changes it
+	ci.Attest(sha(1), "deploy:prod", ledger.Fail)
+	fx.WantState(sha(1), ledger.Validating) // rolled back, then settled
+	ci.Attest(sha(1), "test:go", ledger.Pass)
+	fx.WantState(sha(1), ledger.Promotable)
 }
 
 func (s suite) TestADeployBeforePromotableDoesNotCount(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
-	ci.attest(sha(1), "deploy:prod", ledger.Pass)
-	ci.makePromotable(sha(1))
-	fx.wantState(sha(1), ledger.Promotable)
-	ci.attest(sha(1), "deploy:prod", ledger.Pass)
-	fx.wantState(sha(1), ledger.Deployed)
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
+	ci.Attest(sha(1), "deploy:prod", ledger.Pass)
+	ci.MakePromotable(sha(1))
+	fx.WantState(sha(1), ledger.Promotable)
+	ci.Attest(sha(1), "deploy:prod", ledger.Pass)
+	fx.WantState(sha(1), ledger.Deployed)
 }
 
 // A commit that is due is settled before a new attestation is
@@ -119,34 +119,34 @@ func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableThen(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			fx := s.newFixture(t)
-			ci := fx.signer("cn=ci,ou=build,o=acme")
+			ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 			_, err := fx.SetPolicy(t.Context(), "acme", "api", contract(test.before), 0, "host")
 			must.OK(t, err)
 			must.OK(t, fx.Settle(t.Context()))
-			ci.attest(sha(1), "test:go", ledger.Pass)
+			ci.Attest(sha(1), "test:go", ledger.Pass)
 			if test.after != "" {
 				_, err = fx.SetPolicy(t.Context(), "acme", "api", contract(test.after), 0, "host")
 				must.OK(t, err)
 			}
-			fx.clock.advance(test.wait)
-			ci.attest(sha(1), "deploy:prod", ledger.Pass)
-			fx.wantState(sha(1), test.atDeploy)
-			ci.attest(sha(1), test.then, ledger.Pass)
-			fx.wantState(sha(1), test.want)
+			fx.Clock.Advance(test.wait)
+			ci.Attest(sha(1), "deploy:prod", ledger.Pass)
+			fx.WantState(sha(1), test.atDeploy)
+			ci.Attest(sha(1), test.then, ledger.Pass)
+			fx.WantState(sha(1), test.want)
 		})
 	}
 }
 
 func (s suite) TestARolledBackCommitNeedsANewDeploy(t *testing.T) {
 	fx := s.newFixture(t)
-	ci, ann := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=ann,ou=dev,o=acme")
-	ci.deploy(sha(1))
-	ci.attest(sha(1), "test:go", ledger.Fail)
-	ann.attest(sha(1), "deploy:prod", ledger.Pass) // DEPLOYED, but no longer PROMOTABLE
-	ci.attest(sha(1), "deploy:prod", ledger.Skip)
-	fx.wantState(sha(1), ledger.Validating)
-	ci.attest(sha(1), "test:go", ledger.Pass)
-	fx.wantState(sha(1), ledger.Promotable)
+	ci, ann := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.NewSigner("cn=ann,ou=dev,o=acme")
+	ci.Deploy(sha(1))
+	ci.Attest(sha(1), "test:go", ledger.Fail)
+	ann.Attest(sha(1), "deploy:prod", ledger.Pass) // DEPLOYED, but no longer PROMOTABLE
+	ci.Attest(sha(1), "deploy:prod", ledger.Skip)
+	fx.WantState(sha(1), ledger.Validating)
+	ci.Attest(sha(1), "test:go", ledger.Pass)
+	fx.WantState(sha(1), ledger.Promotable)
 }
 
 func (s suite) TestTheAuthorOfACommitCannotChange(t *testing.T) {
@@ -160,14 +160,14 @@ func (s suite) TestTheAuthorOfACommitCannotChange(t *testing.T) {
 	must.OK(t, register("Ann", ""))
 	must.OK(t, register("Ann", "ann@acme.example"))
 	must.OK(t, register("", ""))
-	wantCode(t, register("Bob", "ann@acme.example"), ledger.CodeInvalidField)
-	wantCode(t, register("Ann", "bob@acme.example"), ledger.CodeInvalidField)
+	WantCode(t, register("Bob", "ann@acme.example"), ledger.CodeInvalidField)
+	WantCode(t, register("Ann", "bob@acme.example"), ledger.CodeInvalidField)
 }
 
 func (s suite) TestTheSameStatementIsRecordedOnce(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
-	first, version := ci.sign(sha(1), "test:go", ledger.Pass, "run 1")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
+	first, version := ci.Sign(sha(1), "test:go", ledger.Pass, "run 1")
 	rec, created, err := fx.Record(t.Context(), "acme", "api", first, version)
 	must.OK(t, err)
 	if !created {
@@ -184,18 +184,18 @@ func (s suite) TestTheSameStatementIsRecordedOnce(t *testing.T) {
 		t.Errorf("events %s after the second write, want %s", got, events)
 	}
 
-	ci.attest(sha(1), "test:go", ledger.Fail)
+	ci.Attest(sha(1), "test:go", ledger.Fail)
 	_, _, err = fx.Record(t.Context(), "acme", "api", first, version)
-	wantCode(t, err, ledger.CodeStaleStatement)
+	WantCode(t, err, ledger.CodeStaleStatement)
 	if !strings.Contains(err.Error(), rec.ID) {
 		t.Errorf("%q does not name %s", err, rec.ID)
 	}
-	fx.wantState(sha(1), ledger.Validating) // the old pass does not override the newer fail
+	fx.WantState(sha(1), ledger.Validating) // the old pass does not override the newer fail
 }
 
 func (s suite) TestConcurrentDuplicatesAreRecordedOnce(t *testing.T) {
 	fx := s.newFixture(t)
-	a, version := fx.signer("cn=ci,ou=build,o=acme").sign(sha(1), "test:go", ledger.Pass, "")
+	a, version := fx.NewSigner("cn=ci,ou=build,o=acme").Sign(sha(1), "test:go", ledger.Pass, "")
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	recordedNew := 0
@@ -226,7 +226,7 @@ func (s suite) TestConcurrentDuplicatesAreRecordedOnce(t *testing.T) {
 func (s suite) TestRevokingBetweenVerifyAndRecordIsDetected(t *testing.T) {
 	fx := s.newFixture(t)
 	for _, again := range []string{"", "cn=robot,ou=build,o=acme"} {
-		signed, _ := fx.signer("cn=ci,ou=build,o=acme").sign(sha(1), "test:go", ledger.Pass, "")
+		signed, _ := fx.NewSigner("cn=ci,ou=build,o=acme").Sign(sha(1), "test:go", ledger.Pass, "")
 		identities, err := fx.Identities(t.Context(), "acme", store.Query{Limit: 10})
 		must.OK(t, err)
 		i := identities.Data[slices.IndexFunc(identities.Data, func(i identity.Identity) bool { return i.RevokedAt == 0 })]
@@ -248,7 +248,7 @@ func (s suite) TestRevokingBetweenVerifyAndRecordIsDetected(t *testing.T) {
 		}
 		rec, _, err := fx.Attest(t.Context(), "acme", "api", verify)
 		if again == "" {
-			wantCode(t, err, ledger.CodeRevokedIdentity)
+			WantCode(t, err, ledger.CodeRevokedIdentity)
 		} else if err != nil || rec.Identity != again {
 			t.Errorf("signed by %s, %v; want %s", rec.Identity, err, again)
 		}
@@ -260,7 +260,7 @@ func (s suite) TestRevokingBetweenVerifyAndRecordIsDetected(t *testing.T) {
 
 func (s suite) TestTheEnvelopeIsStoredUnchanged(t *testing.T) {
 	fx := s.newFixture(t)
-	a, version := fx.signer("cn=ci,ou=build,o=acme").sign(sha(1), "test:go", ledger.Pass, "")
+	a, version := fx.NewSigner("cn=ci,ou=build,o=acme").Sign(sha(1), "test:go", ledger.Pass, "")
 	rec, _, err := fx.Record(t.Context(), "acme", "api", a, version)
 	must.OK(t, err)
 	got, err := fx.Envelope(t.Context(), "acme", "api", rec.ID)
@@ -277,17 +277,17 @@ func (s suite) TestEvidenceExpires(t *testing.T) {
 	must.OK(t, err)
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
 	must.OK(t, err)
-	rec := fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
-	fx.wantState(sha(1), ledger.Promotable)
+	rec := fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(1), "test:go", ledger.Pass)
+	fx.WantState(sha(1), ledger.Promotable)
 
-	fx.clock.advance(time.Hour - time.Millisecond)
+	fx.Clock.Advance(time.Hour - time.Millisecond)
 	must.OK(t, fx.Settle(t.Context()))
-	fx.wantState(sha(1), ledger.Promotable)
-	fx.clock.advance(time.Millisecond)
+	fx.WantState(sha(1), ledger.Promotable)
+	fx.Clock.Advance(time.Millisecond)
 	must.OK(t, fx.Settle(t.Context()))
-	fx.wantState(sha(1), ledger.Validating)
+	fx.WantState(sha(1), ledger.Validating)
 
-	steps := fx.commit(sha(1)).Transitions
+	steps := fx.ReadCommit(sha(1)).Transitions
 	if got, want := steps[len(steps)-1].Cause, (ledger.Cause{Type: ledger.CauseExpiry, ID: rec.ID}); got != want {
 		t.Errorf("cause %v, want %v", got, want)
 	}
@@ -302,9 +302,9 @@ func (s suite) TestARegistrationCanChangeWhichRequirementsApply(t *testing.T) {
 	must.OK(t, err)
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
 	must.OK(t, err)
-	fx.signer("cn=ann,ou=dev,o=acme").attest(sha(1), "review:code", ledger.Pass)
-	fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
-	fx.wantState(sha(1), ledger.Validating) // no change record: test:payments applies
+	fx.NewSigner("cn=ann,ou=dev,o=acme").Attest(sha(1), "review:code", ledger.Pass)
+	fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(1), "test:go", ledger.Pass)
+	fx.WantState(sha(1), ledger.Validating) // no change record: test:payments applies
 
 	register := func(n ledger.Registration) {
 		t.Helper()
@@ -312,43 +312,43 @@ func (s suite) TestARegistrationCanChangeWhichRequirementsApply(t *testing.T) {
 		must.OK(t, err)
 	}
 	register(ledger.Registration{Changes: []radar.Change{{Path: "README.md", Status: "M"}}})
-	fx.wantState(sha(1), ledger.Attested) // the author is unknown
+	fx.WantState(sha(1), ledger.Attested) // the author is unknown
 	register(ledger.Registration{Author: ledger.Author{Name: "Ann", Email: "ann@acme.example"}})
-	fx.wantState(sha(1), ledger.Attested) // the author's own review does not count
+	fx.WantState(sha(1), ledger.Attested) // the author's own review does not count
 	register(ledger.Registration{Target: "feature"})
-	fx.wantState(sha(1), ledger.Attested) // claims only add targets: main is still one
-	if got := fx.commit(sha(1)); got.Author.Email != "ann@acme.example" || len(got.Changes) != 1 {
+	fx.WantState(sha(1), ledger.Attested) // claims only add targets: main is still one
+	if got := fx.ReadCommit(sha(1)); got.Author.Email != "ann@acme.example" || len(got.Changes) != 1 {
 		t.Errorf("a later registration cleared omitted fields: %+v", got)
 	}
 }
 
 func (s suite) TestWhoSignedTheCommitCannotReviewIt(t *testing.T) {
 	fx := s.newFixture(t)
-	ci, tom := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=Tom,ou=dev,o=acme")
-	key, err := identity.Fingerprint(tom.key.Public())
+	ci, tom := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.NewSigner("cn=Tom,ou=dev,o=acme")
+	key, err := identity.Fingerprint(tom.Key.Public())
 	must.OK(t, err)
-	fx.complete(sha(1), ledger.Registration{Author: ledger.Author{Name: "Sam"}, SigningKey: key})
+	fx.Complete(sha(1), ledger.Registration{Author: ledger.Author{Name: "Sam"}, SigningKey: key})
 
-	ci.attest(sha(1), "test:go", ledger.Pass)
-	tom.attest(sha(1), "review:code", ledger.Pass)
-	fx.wantState(sha(1), ledger.Attested)
-	fx.signer("cn=rita,ou=review,o=acme").attest(sha(1), "review:code", ledger.Pass)
-	fx.wantState(sha(1), ledger.Promotable)
+	ci.Attest(sha(1), "test:go", ledger.Pass)
+	tom.Attest(sha(1), "review:code", ledger.Pass)
+	fx.WantState(sha(1), ledger.Attested)
+	fx.NewSigner("cn=rita,ou=review,o=acme").Attest(sha(1), "review:code", ledger.Pass)
+	fx.WantState(sha(1), ledger.Promotable)
 }
 
 // eventTypes lists the types of the org's events, in order.
 func eventTypes(fx *fixture) string {
-	fx.t.Helper()
+	fx.T.Helper()
 	var types []string
 	f := store.EventFilter{Query: store.Query{Limit: 500}, Types: ledger.DefaultEventTypes()}
 	for {
-		list, err := fx.Events(fx.t.Context(), "acme", f)
-		must.OK(fx.t, err)
+		list, err := fx.Events(fx.T.Context(), "acme", f)
+		must.OK(fx.T, err)
 		for _, body := range list.Data {
 			var e struct {
 				Type string `json:"type"`
 			}
-			must.OK(fx.t, json.Unmarshal(body, &e))
+			must.OK(fx.T, json.Unmarshal(body, &e))
 			types = append(types, e.Type)
 		}
 		if f.Cursor = list.NextCursor; f.Cursor == "" {
@@ -360,9 +360,9 @@ func eventTypes(fx *fixture) string {
 // Signers with the same name are one person, whatever their keys.
 func (s suite) TestTheSameStatementWithAnotherKeyIsTheSameAttestation(t *testing.T) {
 	fx := s.newFixture(t)
-	one, other := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=ci,ou=build,o=acme")
-	first, _ := one.sign(sha(1), "test:go", ledger.Pass, "run 1")
-	second, version := other.sign(sha(1), "test:go", ledger.Pass, "run 1")
+	one, other := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.NewSigner("cn=ci,ou=build,o=acme")
+	first, _ := one.Sign(sha(1), "test:go", ledger.Pass, "run 1")
+	second, version := other.Sign(sha(1), "test:go", ledger.Pass, "run 1")
 	if first.PayloadDigest != second.PayloadDigest {
 		t.Fatal("the statements differ")
 	}
@@ -376,26 +376,16 @@ func (s suite) TestTheSameStatementWithAnotherKeyIsTheSameAttestation(t *testing
 	}
 }
 
-// setContract makes a document the contract of acme/api.
-func (fx *fixture) setContract(document string) {
-	fx.t.Helper()
-	contract, err := policy.Parse([]byte(document))
-	must.OK(fx.t, err)
-	_, err = fx.SetPolicy(fx.t.Context(), "acme", "api", contract, 0, "host")
-	must.OK(fx.t, err)
-	must.OK(fx.t, fx.Settle(fx.t.Context()))
-}
-
 // Two identities become one person when a key or a name connects them. They then count
 // once, and the commits that they signed are derived again.
 func (s suite) TestPeopleAreJoined(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},
+	fx.SetContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},
 		{"state":"PROMOTABLE","predicate":"review:*"}]}`)
-	ann, bob := fx.signer("cn=ann,ou=dev,o=acme"), fx.signer("cn=bob,ou=dev,o=acme")
-	ann.attest(sha(1), "test:go", ledger.Pass)
-	bob.attest(sha(1), "test:go", ledger.Pass)
-	fx.wantState(sha(1), ledger.Attested)
+	ann, bob := fx.NewSigner("cn=ann,ou=dev,o=acme"), fx.NewSigner("cn=bob,ou=dev,o=acme")
+	ann.Attest(sha(1), "test:go", ledger.Pass)
+	bob.Attest(sha(1), "test:go", ledger.Pass)
+	fx.WantState(sha(1), ledger.Attested)
 
 	// The key of bob is registered with the name of ann, in another case.
 	list, err := fx.Identities(t.Context(), "acme", store.Query{Limit: 10})
@@ -407,21 +397,21 @@ func (s suite) TestPeopleAreJoined(t *testing.T) {
 	must.OK(t, err)
 	must.OK(t, fx.Settle(t.Context()))
 
-	fx.wantState(sha(1), ledger.Validating)
-	c := fx.commit(sha(1))
+	fx.WantState(sha(1), ledger.Validating)
+	c := fx.ReadCommit(sha(1))
 	want := ledger.Cause{Type: ledger.CauseIdentity, ID: renamed.ID}
 	if got := c.Transitions[len(c.Transitions)-1].Cause; got != want {
 		t.Errorf("the cause is %+v, want %+v", got, want)
 	}
-	if got := c.Requirements[0]; got.Have != 1 || got.SignersCounted[0] != bob.dn {
-		t.Errorf("the requirement is %+v, want one signer, %s", got, bob.dn)
+	if got := c.Requirements[0]; got.Have != 1 || got.SignersCounted[0] != bob.DN {
+		t.Errorf("the requirement is %+v, want one signer, %s", got, bob.DN)
 	}
 
 	// What the one says replaces what the other has said.
-	renamedBob := &signer{fx, bob.key, old.DN}
-	renamedBob.attest(sha(1), "test:go", ledger.Fail)
-	ann.attest(sha(1), "test:go", ledger.Pass)
-	if got := fx.commit(sha(1)).Requirements[0]; len(got.FailedBy) != 0 {
+	renamedBob := fx.SignerOf(bob.Key, old.DN)
+	renamedBob.Attest(sha(1), "test:go", ledger.Fail)
+	ann.Attest(sha(1), "test:go", ledger.Pass)
+	if got := fx.ReadCommit(sha(1)).Requirements[0]; len(got.FailedBy) != 0 {
 		t.Errorf("the requirement is %+v, want the fail replaced", got)
 	}
 }
@@ -429,9 +419,9 @@ func (s suite) TestPeopleAreJoined(t *testing.T) {
 // A statement that finished before a worse one of the same person is stale.
 func (s suite) TestAStatementThatIsOvertakenIsStale(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	record := func(status ledger.Status, finished ledger.Time) error {
-		a, version := ci.sign(sha(1), "test:go", status, fmt.Sprint(status, finished))
+		a, version := ci.Sign(sha(1), "test:go", status, fmt.Sprint(status, finished))
 		a.FinishedAt = finished
 		_, _, err := fx.Record(t.Context(), "acme", "api", a, version)
 		return err
@@ -439,23 +429,23 @@ func (s suite) TestAStatementThatIsOvertakenIsStale(t *testing.T) {
 
 	now := fx.Now()
 	must.OK(t, record(ledger.Fail, now))
-	wantCode(t, record(ledger.Pass, now-1), ledger.CodeStaleStatement)
+	WantCode(t, record(ledger.Pass, now-1), ledger.CodeStaleStatement)
 	must.OK(t, record(ledger.Errored, now-2)) // a worse or equal result is always recorded
-	wantCode(t, record(ledger.Pass, now-1), ledger.CodeStaleStatement)
-	fx.wantState(sha(1), ledger.Validating)
+	WantCode(t, record(ledger.Pass, now-1), ledger.CodeStaleStatement)
+	fx.WantState(sha(1), ledger.Validating)
 	must.OK(t, record(ledger.Pass, now+1))
-	fx.wantState(sha(1), ledger.Attested)
+	fx.WantState(sha(1), ledger.Attested)
 }
 
 // Evidence about one artifact does not replace that about another, and a statement
 // without an outcome replaces none with one.
 func (s suite) TestSlotsAndRecordedEvidence(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"vsa:*"},
+	fx.SetContract(`{"requirements":[{"state":"ATTESTED","predicate":"vsa:*"},
 		{"state":"PROMOTABLE","predicate":"review:*"}]}`)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	record := func(slot string, status ledger.Status) ledger.AttestationRecord {
-		a, version := ci.sign(sha(1), "vsa:x", ledger.Pass, fmt.Sprint(slot, fx.clock.ms.Add(1)))
+		a, version := ci.Sign(sha(1), "vsa:x", ledger.Pass, fmt.Sprint(slot, fx.Clock.Tick()))
 		a.Slot, a.Result.Status = slot, status
 		rec, _, err := fx.Record(t.Context(), "acme", "api", a, version)
 		must.OK(t, err)
@@ -466,22 +456,22 @@ func (s suite) TestSlotsAndRecordedEvidence(t *testing.T) {
 		t.Errorf("the record has the slot %q", rec.Slot)
 	}
 	record("sha256:b", ledger.Pass)
-	fx.wantState(sha(1), ledger.Validating)
+	fx.WantState(sha(1), ledger.Validating)
 	record("sha256:a", ledger.Recorded)
-	fx.wantState(sha(1), ledger.Validating)
+	fx.WantState(sha(1), ledger.Validating)
 	record("sha256:a", ledger.Pass)
-	fx.wantState(sha(1), ledger.Attested)
+	fx.WantState(sha(1), ledger.Attested)
 	record("sha256:b", ledger.Recorded)
-	fx.wantState(sha(1), ledger.Attested)
+	fx.WantState(sha(1), ledger.Attested)
 }
 
 // A statement for another repo is refused.
 func (s suite) TestAStatementForAnotherRepoIsRefused(t *testing.T) {
 	fx := s.newFixture(t)
-	a, version := fx.signer("cn=ci,ou=build,o=acme").sign(sha(1), "test:go", ledger.Pass, "")
+	a, version := fx.NewSigner("cn=ci,ou=build,o=acme").Sign(sha(1), "test:go", ledger.Pass, "")
 	a.Repo = "acme/web"
 	_, _, err := fx.Record(t.Context(), "acme", "api", a, version)
-	wantCode(t, err, ledger.CodeWrongRepo)
+	WantCode(t, err, ledger.CodeWrongRepo)
 	a.Repo = "acme/API"
 	_, _, err = fx.Record(t.Context(), "acme", "api", a, version)
 	must.OK(t, err)

@@ -32,26 +32,26 @@ func (s suite) newReviewers(t *testing.T) *reviewers {
 
 // newCA creates a CA for people, in the place of the one in use if replace is set.
 func (fx *reviewers) newCA(replace bool) {
-	fx.t.Helper()
-	root, err := fx.CreateCA(fx.t.Context(), "acme", ca.People, NewRoot(fx.t, ca.People, fx.Now()), replace)
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	root, err := fx.CreateCA(fx.T.Context(), "acme", ca.People, NewRoot(fx.T, ca.People, fx.Now()), replace)
+	must.OK(fx.T, err)
 	fx.root = root.ID
 }
 
 // draft creates a draft of a sign-in, which ends in 10 minutes.
 func (fx *reviewers) draft(number byte, token ledger.Token) store.ReviewDraft {
-	fx.t.Helper()
-	fx.turn()
+	fx.T.Helper()
+	fx.Turn()
 	d := store.ReviewDraft{Digest: [32]byte{number}, Token: token.ID, Until: fx.Now().Add(10 * time.Minute)}
-	must.OK(fx.t, fx.CreateReviewDraft(fx.t.Context(), "acme", "api", d))
+	must.OK(fx.T, fx.CreateReviewDraft(fx.T.Context(), "acme", "api", d))
 	return d
 }
 
 // log uses up a draft for a certificate of a member's DN.
 func (fx *reviewers) log(d store.ReviewDraft, subject string) error {
-	fx.t.Helper()
-	fx.turn()
-	return fx.LogReview(fx.t.Context(), "acme", "api", d, fx.certificate(subject))
+	fx.T.Helper()
+	fx.Turn()
+	return fx.LogReview(fx.T.Context(), "acme", "api", d, fx.certificate(subject))
 }
 
 func (fx *reviewers) certificate(subject string) store.Certificate {
@@ -63,7 +63,7 @@ func (s suite) TestDraftsOfReviewsCountOnce(t *testing.T) {
 	fx := s.newReviewers(t)
 	d := fx.draft(1, fx.ann)
 	must.OK(t, fx.log(d, "ann"))
-	wantCode(t, fx.log(d, "ann"), ledger.CodeNotFound)
+	WantCode(t, fx.log(d, "ann"), ledger.CodeNotFound)
 
 	// So they do for requests at the same time, also to different replicas.
 	d = fx.draft(2, fx.ann)
@@ -71,7 +71,7 @@ func (s suite) TestDraftsOfReviewsCountOnce(t *testing.T) {
 	var all sync.WaitGroup
 	certificate := fx.certificate("ann")
 	for i := range errs {
-		fx.turn()
+		fx.Turn()
 		server := fx.Store
 		all.Go(func() { errs[i] = server.LogReview(t.Context(), "acme", "api", d, certificate) })
 	}
@@ -82,7 +82,7 @@ func (s suite) TestDraftsOfReviewsCountOnce(t *testing.T) {
 			used++
 			continue
 		}
-		wantCode(t, err, ledger.CodeNotFound)
+		WantCode(t, err, ledger.CodeNotFound)
 	}
 	if used != 1 {
 		t.Errorf("the draft counts %d times", used)
@@ -115,23 +115,23 @@ func (s suite) TestDraftsOfReviewsAreOfOneSignIn(t *testing.T) {
 		"a sign-in that is unknown": {store.ReviewDraft{Digest: d.Digest, Token: "tok_none"}, "ann", ledger.CodeForbidden},
 	} {
 		t.Log(name)
-		wantCode(t, fx.log(test.draft, test.subject), test.want)
+		WantCode(t, fx.log(test.draft, test.subject), test.want)
 	}
-	wantCode(t, fx.LogReview(ctx, "acme", "other", d, fx.certificate("ann")), ledger.CodeNotFound)
-	wantCode(t, fx.LogReview(ctx, "acme", "none", d, fx.certificate("ann")), ledger.CodeNotFound)
+	WantCode(t, fx.LogReview(ctx, "acme", "other", d, fx.certificate("ann")), ledger.CodeNotFound)
+	WantCode(t, fx.LogReview(ctx, "acme", "none", d, fx.certificate("ann")), ledger.CodeNotFound)
 
 	// The CA must be the one in use.
 	former := fx.certificate("ann")
 	fx.newCA(true)
-	wantCode(t, fx.LogReview(ctx, "acme", "api", d, former), ledger.CodeRevokedIdentity)
+	WantCode(t, fx.LogReview(ctx, "acme", "api", d, former), ledger.CodeRevokedIdentity)
 	must.OK(t, fx.RetireCA(ctx, "acme", ca.People))
-	wantCode(t, fx.log(d, "ann"), ledger.CodeNotFound)
+	WantCode(t, fx.log(d, "ann"), ledger.CodeNotFound)
 	fx.newCA(false)
 	must.OK(t, fx.log(d, "ann")) // what was refused has not used it up
 
 	d = fx.draft(3, fx.ann)
-	fx.clock.advance(10 * time.Minute)
-	wantCode(t, fx.log(d, "ann"), ledger.CodeNotFound)
+	fx.Clock.Advance(10 * time.Minute)
+	WantCode(t, fx.log(d, "ann"), ledger.CodeNotFound)
 }
 
 // Members who were removed, or whose role was lowered, review nothing, and archived repos are only
@@ -154,18 +154,18 @@ func (s suite) TestDraftsOfReviewsEndWithTheSignIn(t *testing.T) {
 		fx := s.newReviewers(t)
 		d := fx.draft(1, fx.ann)
 		must.OK(t, end(fx, fx.ann.Member))
-		wantCode(t, fx.log(d, "ann"), ledger.CodeForbidden)
+		WantCode(t, fx.log(d, "ann"), ledger.CodeForbidden)
 		d.Digest = [32]byte{2}
-		wantCode(t, fx.CreateReviewDraft(t.Context(), "acme", "api", d), ledger.CodeForbidden)
+		WantCode(t, fx.CreateReviewDraft(t.Context(), "acme", "api", d), ledger.CodeForbidden)
 	}
 
 	fx := s.newReviewers(t)
 	d := fx.draft(1, fx.ann)
 	_, err := fx.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Archived: new(true)})
 	must.OK(t, err)
-	wantCode(t, fx.log(d, "ann"), ledger.CodeArchived)
+	WantCode(t, fx.log(d, "ann"), ledger.CodeArchived)
 	d.Digest = [32]byte{2}
-	wantCode(t, fx.CreateReviewDraft(t.Context(), "acme", "api", d), ledger.CodeArchived)
+	WantCode(t, fx.CreateReviewDraft(t.Context(), "acme", "api", d), ledger.CodeArchived)
 }
 
 // A sign-in has at most 20 drafts: the oldest are deleted. Pruning keeps those that count.
@@ -177,19 +177,19 @@ func (s suite) TestDraftsOfReviewsAreBounded(t *testing.T) {
 	ofBob := fx.draft(100, bob)
 	var drafts []store.ReviewDraft
 	for i := range byte(21) {
-		fx.clock.advance(time.Millisecond)
+		fx.Clock.Advance(time.Millisecond)
 		drafts = append(drafts, fx.draft(i+1, fx.ann))
 	}
 	for i, want := range map[int]ledger.Code{0: ledger.CodeNotFound, 1: "", 20: ""} {
 		if err := fx.log(drafts[i], "ann"); want == "" {
 			must.OK(t, err)
 		} else {
-			wantCode(t, err, want)
+			WantCode(t, err, want)
 		}
 	}
 	must.OK(t, fx.log(ofBob, "bob"))
 
-	fx.clock.advance(10 * time.Minute)
+	fx.Clock.Advance(10 * time.Minute)
 	last := fx.draft(101, fx.ann)
 	must.OK(t, fx.Prune(t.Context()))
 	must.OK(t, fx.log(last, "ann"))

@@ -14,15 +14,15 @@ import (
 func (s suite) TestNamesakeDoesNotDeployAgain(t *testing.T) {
 	fx, ann, _, _ := s.deployers(t)
 	namesake, i := fx.named("cn=Ann,ou=cd,o=globex", nil)
-	ann.sends(fx.rollback(sha(1), ""), "")
-	if rec := namesake.sends(fx.deployment(sha(1), again), ""); rec.Violation == nil {
+	ann.SendNoticed(fx.rollback(sha(1), ""), "")
+	if rec := namesake.SendNoticed(fx.deployment(sha(1), again), ""); rec.Violation == nil {
 		t.Error("a namesake of who has rolled it back deploys it again, and that is no violation")
 	}
 	fx.wantShut(1, "prod")
 
 	fx.setDistinct(i, true)
 	once := func(p *attestation.ResultPredicate) { p.Again, p.FinishedOn = "it was the database", fx.Now() }
-	if rec := namesake.sends(fx.deployment(sha(1), once), ""); rec.Violation != nil {
+	if rec := namesake.SendNoticed(fx.deployment(sha(1), once), ""); rec.Violation != nil {
 		t.Errorf("another person deploys it again: %v", rec.Violation.Missing)
 	}
 	fx.wantShut(1)
@@ -40,15 +40,15 @@ func (s suite) TestTwoDeployersAtOnce(t *testing.T) {
 		}
 		var group sync.WaitGroup
 		for who, statement := range statements {
-			a, keyring := who.verify(statement)
+			a, keyring := who.Verify(statement)
 			group.Go(func() {
 				_, _, err := fx.Record(t.Context(), "acme", "api", a, keyring)
 				must.OK(t, err)
 			})
 		}
 		group.Wait()
-		fx.wantState(sha(0), ledger.Deployed)
-		fx.wantState(sha(2), ledger.Deployed)
+		fx.WantState(sha(0), ledger.Deployed)
+		fx.WantState(sha(2), ledger.Deployed)
 		fx.wantEnvironments("prod 2 DEPLOYED")
 	}
 }
@@ -59,17 +59,17 @@ func (s suite) TestClockStepBetweenDeploymentAndRollback(t *testing.T) {
 	for name, step := range map[string]time.Duration{"back": -time.Hour, "ahead": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			fx, ann, bob, _ := s.deployers(t)
-			fx.clock.advance(step)
-			ann.sends(fx.rollback(sha(1), ""), "")
-			fx.wantState(sha(1), ledger.Promotable)
+			fx.Clock.Advance(step)
+			ann.SendNoticed(fx.rollback(sha(1), ""), "")
+			fx.WantState(sha(1), ledger.Promotable)
 			fx.wantShut(1, "prod")
-			fx.clock.advance(-step)
-			if rec := bob.attest(sha(1), "deploy:prod", ledger.Pass); rec.Violation == nil {
+			fx.Clock.Advance(-step)
+			if rec := bob.Attest(sha(1), "deploy:prod", ledger.Pass); rec.Violation == nil {
 				t.Error("it is deployed again without a word, and that is no violation")
 			}
 			fx.wantShut(1, "prod")
-			bob.sends(fx.deployment(sha(1), again), "")
-			fx.wantState(sha(1), ledger.Deployed)
+			bob.SendNoticed(fx.deployment(sha(1), again), "")
+			fx.WantState(sha(1), ledger.Deployed)
 			fx.wantShut(1)
 			fx.wantEnvironments("prod 1 DEPLOYED behind 1")
 		})

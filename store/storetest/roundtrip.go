@@ -13,15 +13,15 @@ import (
 // much evidence the commit has.
 func (s suite) TestFewRoundTrips(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.other = nil // each store counts its own
+	fx.Other = nil // each store counts its own
 	if fx.stats().Engine.Connects == 0 {
 		t.Skip("the engine is not reached over a network")
 	}
 	sha := sha(1)
-	fx.registerAuthor(sha)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.RegisterAuthor(sha)
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	for i := range 20 {
-		ci.attest(sha, fmt.Sprintf("test:unit-%d", i), ledger.Pass)
+		ci.Attest(sha, fmt.Sprintf("test:unit-%d", i), ledger.Pass)
 	}
 	hash := [32]byte{1}
 	_, err := fx.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write}, hash)
@@ -44,7 +44,7 @@ func (s suite) TestFewRoundTrips(t *testing.T) {
 		// The begin with the locks, the org, the repo, the commit, its statements, its evidence, the rows
 		// that are written, and the COMMIT; before that, two for the version of the keyring.
 		{"an attestation", func() error {
-			ci.attest(sha, "test:more", ledger.Pass)
+			ci.Attest(sha, "test:more", ledger.Pass)
 			return nil
 		}, 10},
 	} {
@@ -57,12 +57,12 @@ func (s suite) TestFewRoundTrips(t *testing.T) {
 // tripsOf returns the round trips of an operation: the fewest of several times, because something
 // else may run in the background.
 func (fx *fixture) tripsOf(do func() error) uint64 {
-	fx.t.Helper()
+	fx.T.Helper()
 	fewest := ^uint64(0)
 	for range 5 {
 		own := fx.tripsOfStats()
 		before := fx.stats().Engine.RoundTrips
-		must.OK(fx.t, do())
+		must.OK(fx.T, do())
 		fewest = min(fewest, fx.stats().Engine.RoundTrips-before-own)
 	}
 	return fewest
@@ -70,14 +70,14 @@ func (fx *fixture) tripsOf(do func() error) uint64 {
 
 // tripsOfStats returns the round trips that reading the state takes.
 func (fx *fixture) tripsOfStats() uint64 {
-	fx.t.Helper()
+	fx.T.Helper()
 	before := fx.stats().Engine.RoundTrips
 	return fx.stats().Engine.RoundTrips - before
 }
 
 func (fx *fixture) stats() store.Stats {
-	fx.t.Helper()
-	s, err := fx.Stats(fx.t.Context())
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	s, err := fx.Stats(fx.T.Context())
+	must.OK(fx.T, err)
 	return s
 }

@@ -19,7 +19,7 @@ func (s suite) TestSessions(t *testing.T) {
 	short, long := [32]byte{2}, [32]byte{3}
 	must.OK(t, fx.CreateSession(ctx, token.ID, short, fx.Now().Add(time.Minute)))
 	must.OK(t, fx.CreateSession(ctx, token.ID, long, expires))
-	wantCode(t, fx.CreateSession(ctx, "tok_none", [32]byte{4}, expires), ledger.CodeNotFound)
+	WantCode(t, fx.CreateSession(ctx, "tok_none", [32]byte{4}, expires), ledger.CodeNotFound)
 
 	got, ends, err := fx.SessionToken(ctx, long)
 	must.OK(t, err)
@@ -32,10 +32,10 @@ func (s suite) TestSessions(t *testing.T) {
 	}
 
 	// Prune deletes only expired sessions.
-	fx.clock.advance(time.Minute)
+	fx.Clock.Advance(time.Minute)
 	must.OK(t, fx.Prune(ctx))
 	_, _, err = fx.SessionToken(ctx, short)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	if _, _, err := fx.SessionToken(ctx, long); err != nil {
 		t.Errorf("the unexpired session: %v", err)
 	}
@@ -43,7 +43,7 @@ func (s suite) TestSessions(t *testing.T) {
 	must.OK(t, fx.DeleteSession(ctx, long))
 	must.OK(t, fx.DeleteSession(ctx, long))
 	_, _, err = fx.SessionToken(ctx, long)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 }
 
 // A token keeps its newest 50 sessions.
@@ -57,7 +57,7 @@ func (s suite) TestSessionLimitOfAToken(t *testing.T) {
 	expires := fx.Now().Add(12 * time.Hour)
 	must.OK(t, fx.CreateSession(ctx, other.ID, [32]byte{0, 1}, expires))
 	for n := range 60 {
-		fx.clock.advance(time.Second)
+		fx.Clock.Advance(time.Second)
 		must.OK(t, fx.CreateSession(ctx, often.ID, [32]byte{byte(60 - n)}, expires))
 	}
 	for n := range 60 {

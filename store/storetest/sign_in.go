@@ -19,7 +19,7 @@ func (s suite) TestSignIns(t *testing.T) {
 	a := account("ann", "dev")
 	a.Email, a.AuthTime = "ann@acme.example", fx.Now().Add(-time.Minute)
 	token, session := fx.signedIn(a)
-	fx.turn()
+	fx.Turn()
 	got, ends, err := fx.SessionToken(ctx, session)
 	must.OK(t, err)
 	if !got.IsSignIn || got.DN != "cn=ann,ou=people-dev,o=acme" || got.Scope != ledger.Maintain || got.Name != got.DN ||
@@ -38,7 +38,7 @@ func (s suite) TestSignIns(t *testing.T) {
 	if len(tokens.Data) != 0 {
 		t.Errorf("the list of tokens has %+v", tokens.Data)
 	}
-	wantCode(t, fx.RevokeToken(ctx, "acme", token.ID), ledger.CodeNotFound)
+	WantCode(t, fx.RevokeToken(ctx, "acme", token.ID), ledger.CodeNotFound)
 	if !fx.isCurrent(session) {
 		t.Error("the sign-in was revoked as a token")
 	}
@@ -54,7 +54,7 @@ func (s suite) TestSignInsAreListedAndEnded(t *testing.T) {
 	other, _ := fx.signedIn(account("bob", "dev"))
 	want := func(owner string, want ...string) {
 		t.Helper()
-		fx.turn()
+		fx.Turn()
 		list, err := fx.SignIns(ctx, "acme", owner, store.Query{Limit: 10})
 		must.OK(t, err)
 		var got []string
@@ -69,10 +69,10 @@ func (s suite) TestSignInsAreListedAndEnded(t *testing.T) {
 	want("", first.ID, second.ID, other.ID)
 	want(first.Member, first.ID, second.ID)
 	want(other.Member, other.ID)
-	wantCode(t, fx.EndSignIn(ctx, "acme", other.Member, first.ID), ledger.CodeNotFound)
-	wantCode(t, fx.EndSignIn(ctx, "acme", "", "tok_none"), ledger.CodeNotFound)
+	WantCode(t, fx.EndSignIn(ctx, "acme", other.Member, first.ID), ledger.CodeNotFound)
+	WantCode(t, fx.EndSignIn(ctx, "acme", "", "tok_none"), ledger.CodeNotFound)
 	plain := fx.createToken(ledger.Token{Name: "host"}, ledger.NewToken{Name: "ci", Scope: ledger.Read}, 1)
-	wantCode(t, fx.EndSignIn(ctx, "acme", "", plain.ID), ledger.CodeNotFound)
+	WantCode(t, fx.EndSignIn(ctx, "acme", "", plain.ID), ledger.CodeNotFound)
 	must.OK(t, fx.EndSignIn(ctx, "acme", first.Member, first.ID))
 	must.OK(t, fx.EndSignIn(ctx, "acme", first.Member, first.ID))
 	if fx.isCurrent(session) {
@@ -81,10 +81,10 @@ func (s suite) TestSignInsAreListedAndEnded(t *testing.T) {
 	want("", second.ID, other.ID)
 	must.OK(t, fx.EndSignIn(ctx, "acme", "", other.ID))
 	want(other.Member)
-	fx.clock.advance(time.Hour)
+	fx.Clock.Advance(time.Hour)
 	want("")
 	_, err := fx.SignIns(ctx, "acme", "mem_none", store.Query{Limit: 10})
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 }
 
 // The state of a sign-in counts once.
@@ -94,9 +94,9 @@ func (s suite) TestStatesOfSignInsCountOnce(t *testing.T) {
 	state, expires := [32]byte{1}, fx.Now().Add(time.Hour)
 	_, err := fx.SignInMember(t.Context(), "acme", account("ann", "dev"), state, [32]byte{2}, expires)
 	must.OK(t, err)
-	fx.turn()
+	fx.Turn()
 	_, err = fx.SignInMember(t.Context(), "acme", account("bob", "dev"), state, [32]byte{3}, expires)
-	wantCode(t, err, ledger.CodeUnauthenticated)
+	WantCode(t, err, ledger.CodeUnauthenticated)
 }
 
 // Errors of sign-ins do not reveal which orgs exist.
@@ -117,7 +117,7 @@ func (s suite) TestSignInsDoNotRevealWhichOrgsExist(t *testing.T) {
 		{"none", account("bob", "dev")},
 	} {
 		_, err := fx.SignInMember(t.Context(), test.org, test.account, [32]byte{byte(n)}, [32]byte{9}, fx.Now().Add(1))
-		wantCode(t, err, ledger.CodeForbidden)
+		WantCode(t, err, ledger.CodeForbidden)
 		if want := "this account may not sign in to org " + test.org; err.Error() != want {
 			t.Errorf("%+v: %q, want %q", test, err, want)
 		}
@@ -148,7 +148,7 @@ func (s suite) TestRulesDecideAtEachSignIn(t *testing.T) {
 
 	_, session = fx.signedIn(account("ann", "dev"))
 	_, _, err := fx.signIn(account("ann"))
-	wantCode(t, err, ledger.CodeForbidden)
+	WantCode(t, err, ledger.CodeForbidden)
 	m, err := fx.Member(ctx, "acme", token.Member)
 	must.OK(t, err)
 	if m.RemovedAt == 0 || m.Role != member.Contributor || !m.ByRule || fx.isCurrent(session) {
@@ -164,20 +164,20 @@ func (s suite) TestRulesGiveNoDNThatIsTaken(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()
 	fx.rule("dev", member.Reader)
-	fx.signer("cn=Rita,ou=people-dev,o=acme")
+	fx.NewSigner("cn=Rita,ou=people-dev,o=acme")
 	_, err := fx.add("bob", member.Reader)
 	must.OK(t, err)
 	for _, login := range []string{"rita", "BOB"} {
 		a := account("another "+login, "dev")
 		a.Claims["login"] = []string{login}
 		_, _, err := fx.signIn(a)
-		wantCode(t, err, ledger.CodeAlreadyExists)
+		WantCode(t, err, ledger.CodeAlreadyExists)
 	}
 	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
 	must.OK(t, err)
 	must.OK(t, fx.RevokeIdentity(ctx, "acme", list.Data[0].ID))
 	_, _, err = fx.signIn(account("rita", "dev"))
-	wantCode(t, err, ledger.CodeAlreadyExists)
+	WantCode(t, err, ledger.CodeAlreadyExists)
 
 	_, err = fx.add("rita", member.Reader) // an admin may
 	must.OK(t, err)
@@ -187,7 +187,7 @@ func (s suite) TestRulesGiveNoDNThatIsTaken(t *testing.T) {
 	a := account("carl", "dev")
 	delete(a.Claims, "login")
 	_, _, err = fx.signIn(a)
-	wantCode(t, err, ledger.CodeForbidden)
+	WantCode(t, err, ledger.CodeForbidden)
 }
 
 // A member has at most 50 sign-ins: the oldest end, with an audit event by the member.
@@ -214,7 +214,7 @@ func (s suite) TestSignInsOfAMemberAreLimited(t *testing.T) {
 	}
 
 	var audited []string
-	for _, e := range eventsOf[ledger.AuditEvent](fx.fixture) {
+	for _, e := range EventsOf[ledger.AuditEvent](fx.fixture) {
 		if e.Action == ledger.AuditSessionEnded {
 			audited = append(audited, e.By.Name+" ends "+e.Target)
 		}
@@ -234,17 +234,17 @@ func (s suite) TestSignInsArePruned(t *testing.T) {
 	exists := func() bool {
 		err := fx.CreateSession(ctx, token.ID, [32]byte{99}, fx.Now())
 		if err != nil {
-			wantCode(t, err, ledger.CodeNotFound)
+			WantCode(t, err, ledger.CodeNotFound)
 		}
 		return err == nil
 	}
 
-	fx.clock.advance(2*time.Hour - time.Millisecond)
+	fx.Clock.Advance(2*time.Hour - time.Millisecond)
 	must.OK(t, fx.Prune(ctx))
 	if !exists() {
 		t.Error("it was deleted less than an hour after it expired")
 	}
-	fx.clock.advance(time.Millisecond)
+	fx.Clock.Advance(time.Millisecond)
 	must.OK(t, fx.Prune(ctx))
 	if exists() {
 		t.Error("it was not deleted an hour after it expired")

@@ -20,50 +20,43 @@ func blockHigh(r *policy.RadarSettings) { r.Block = radar.High }
 // HIGH.
 func root(line int) radar.Change { return edit("cmd/root.go", line) }
 
-// complete completes the registration of a commit, without its branch.
-func (fx *fixture) complete(sha string, n ledger.Registration) {
-	fx.t.Helper()
-	_, _, err := fx.Register(fx.t.Context(), "acme", "api", sha, n)
-	must.OK(fx.t, err)
-}
-
 // newBlocked returns a fixture where the commit of branch two has the evidence for
 // PROMOTABLE, but is blocked by the commit of branch one.
 func (s suite) newBlocked(t *testing.T) (*fixture, *signer) {
 	t.Helper()
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	fx.setRadar(blockHigh)
 	fx.push(sha(0), "one", root(10))
 	fx.push(sha(1), "two", root(11))
-	ci.makePromotable(sha(1))
+	ci.MakePromotable(sha(1))
 	return fx, ci
 }
 
 // wantCounts checks the repo's counts against the states of its commits.
 func (fx *fixture) wantCounts() {
-	fx.t.Helper()
-	list, err := fx.Commits(fx.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}})
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	list, err := fx.Commits(fx.T.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}})
+	must.OK(fx.T, err)
 	want := make(map[ledger.State]int64)
 	for _, c := range list.Data {
 		want[c.State]++
 	}
-	repo, err := fx.Repo(fx.t.Context(), "acme", "api")
-	must.OK(fx.t, err)
+	repo, err := fx.Repo(fx.T.Context(), "acme", "api")
+	must.OK(fx.T, err)
 	for _, state := range ledger.States() {
 		if repo.Commits[state] != want[state] {
-			fx.t.Errorf("the repo counts %d commits in %s, want %d", repo.Commits[state], state, want[state])
+			fx.T.Errorf("the repo counts %d commits in %s, want %d", repo.Commits[state], state, want[state])
 		}
 	}
 }
 
 // inFlight lists the tips in flight with their branches, latest registration first.
 func (fx *fixture) inFlight() []string {
-	fx.t.Helper()
+	fx.T.Helper()
 	list, err := fx.Commits(
-		fx.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
-	must.OK(fx.t, err)
+		fx.T.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
+	must.OK(fx.T, err)
 	branches := []string{}
 	for _, c := range list.Data {
 		branches = append(branches, fmt.Sprintf("%s %s", c.Branch, c.SHA[38:]))
@@ -73,23 +66,23 @@ func (fx *fixture) inFlight() []string {
 
 func (s suite) TestAContractChangeSettlesEachCommitOnce(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	fx.setRadar(blockHigh)
 	fx.push(sha(0), "one", root(10))
 	fx.push(sha(1), "two", root(11))
-	ci.makePromotable(sha(0), sha(1))
-	fx.wantState(sha(1), ledger.Attested)
+	ci.MakePromotable(sha(0), sha(1))
+	fx.WantState(sha(1), ledger.Attested)
 
 	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**"} })
-	fx.wantState(sha(1), ledger.Promotable)
+	fx.WantState(sha(1), ledger.Promotable)
 	fx.wantCounts()
 	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{} })
-	fx.wantState(sha(1), ledger.Attested)
+	fx.WantState(sha(1), ledger.Attested)
 	fx.wantCounts()
 
 	const want = "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE PROMOTABLE>ATTESTED"
-	c := fx.commit(sha(1))
-	if got := path(c); got != want {
+	c := fx.ReadCommit(sha(1))
+	if got := Path(c); got != want {
 		t.Errorf("transitions %s, want %s", got, want)
 	}
 	for i, version := range []string{"3", "4"} {
@@ -103,18 +96,18 @@ func (s suite) TestAContractChangeSettlesEachCommitOnce(t *testing.T) {
 // two.
 func (s suite) TestAContractChangeDoesNotMoveABlockedCommit(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	fx.setRadar(func(r *policy.RadarSettings) { r.Block, r.Ignore = radar.High, []string{"b.go"} })
 	const crowd = 60 // more than one write re-scans
 	for i := range crowd {
 		fx.push(sha(i), fmt.Sprint("branch", i), edit([]string{"a.go", "b.go"}[i*2/crowd], 10))
 	}
 	fx.push(sha(crowd), "last", edit("a.go", 11), edit("b.go", 11))
-	ci.makePromotable(sha(crowd))
-	fx.wantState(sha(crowd), ledger.Attested)
-	before := path(fx.commit(sha(crowd)))
+	ci.MakePromotable(sha(crowd))
+	fx.WantState(sha(crowd), ledger.Attested)
+	before := Path(fx.ReadCommit(sha(crowd)))
 	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"a.go"} })
-	if got := path(fx.commit(sha(crowd))); got != before {
+	if got := Path(fx.ReadCommit(sha(crowd))); got != before {
 		t.Errorf("transitions %s, want %s", got, before)
 	}
 	fx.wantCounts()
@@ -124,23 +117,23 @@ func (s suite) TestARolledBackCommitIsComparedAgain(t *testing.T) {
 	for _, pushAgain := range []bool{false, true} {
 		t.Run(fmt.Sprint("pushed again while deployed: ", pushAgain), func(t *testing.T) {
 			fx := s.newFixture(t)
-			ci := fx.signer("cn=ci,ou=build,o=acme")
+			ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 			fx.setRadar(blockHigh)
 			fx.push(sha(0), "one", root(10))
-			ci.deploy(sha(0))
+			ci.Deploy(sha(0))
 			fx.push(sha(1), "two", root(11))
-			ci.makePromotable(sha(1))
+			ci.MakePromotable(sha(1))
 			fx.wantOverlaps()
-			fx.wantState(sha(1), ledger.Promotable)
+			fx.WantState(sha(1), ledger.Promotable)
 			if pushAgain { // as a CI job does
 				fx.push(sha(0), "one", root(10))
 				fx.wantOverlaps()
 			}
 
-			ci.attest(sha(0), "deploy:prod", ledger.Fail)
+			ci.Attest(sha(0), "deploy:prod", ledger.Fail)
 			fx.wantOverlaps("two+one HIGH")
-			fx.wantState(sha(0), ledger.Promotable)
-			fx.wantState(sha(1), ledger.Attested)
+			fx.WantState(sha(0), ledger.Promotable)
+			fx.WantState(sha(1), ledger.Attested)
 			if got, want := fx.radarEvents(), []string{"0000002 HIGH"}; !slices.Equal(got, want) {
 				t.Errorf("events %q, want %q", got, want)
 			}
@@ -152,17 +145,17 @@ func (s suite) TestARolledBackCommitIsComparedAgain(t *testing.T) {
 // The rolled back commit may be the later one, if the earlier one has changed since.
 func (s suite) TestARolledBackCommitCanBeBlocked(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	fx.setRadar(blockHigh)
 	fx.push(sha(0), "one", edit("main.go", 10))
 	fx.push(sha(1), "two", root(11))
-	ci.deploy(sha(1))
+	ci.Deploy(sha(1))
 	fx.push(sha(0), "one", root(10))
 
-	ci.attest(sha(1), "deploy:prod", ledger.Fail)
+	ci.Attest(sha(1), "deploy:prod", ledger.Fail)
 	fx.wantOverlaps("two+one HIGH")
-	fx.wantState(sha(1), ledger.Attested)
-	c := fx.commit(sha(1))
+	fx.WantState(sha(1), ledger.Attested)
+	c := fx.ReadCommit(sha(1))
 	if last := c.Transitions[len(c.Transitions)-1]; last.From != ledger.Deployed || last.To != ledger.Attested {
 		t.Errorf("it went from %s to %s", last.From, last.To)
 	}
@@ -179,15 +172,15 @@ func (s suite) TestACommitOutOfFlightIsNotBlocked(t *testing.T) {
 			fx.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(1)},
 				Changes: []radar.Change{root(300)}})
 		}},
-		{"withdrawn", func(fx *fixture) { must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(1))) }},
+		{"withdrawn", func(fx *fixture) { must.OK(fx.T, fx.Withdraw(fx.T.Context(), "acme", "api", sha(1))) }},
 	}
 
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			fx, _ := s.newBlocked(t)
-			fx.wantState(sha(1), ledger.Attested)
+			fx.WantState(sha(1), ledger.Attested)
 			test.do(fx)
-			fx.wantState(sha(1), ledger.Promotable)
+			fx.WantState(sha(1), ledger.Promotable)
 			fx.wantCounts()
 		})
 	}
@@ -203,12 +196,12 @@ func (s suite) TestALatePushDoesNotReplaceTheTip(t *testing.T) {
 		{"completed without a branch", func(fx *fixture) {
 			fx.pushAs(sha(0), older)
 			fx.push(sha(1), "one", root(20))
-			fx.complete(sha(0), ledger.Registration{Message: "more"})
+			fx.Complete(sha(0), ledger.Registration{Message: "more"})
 		}, []string{"one 02"}},
 		{"withdrawn and completed without a branch", func(fx *fixture) {
 			fx.pushAs(sha(0), older)
-			must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
-			fx.complete(sha(0), ledger.Registration{Message: "more"})
+			must.OK(fx.T, fx.Withdraw(fx.T.Context(), "acme", "api", sha(0)))
+			fx.Complete(sha(0), ledger.Registration{Message: "more"})
 		}, nil},
 		{"the parent of the tip, pushed again", func(fx *fixture) {
 			fx.pushAs(sha(0), older)
@@ -232,14 +225,14 @@ func (s suite) TestALatePushDoesNotReplaceTheTip(t *testing.T) {
 		}, []string{"one 01"}},
 		{"the tip, completed", func(fx *fixture) {
 			fx.pushAs(sha(0), older)
-			fx.complete(sha(0), ledger.Registration{Message: "more"})
+			fx.Complete(sha(0), ledger.Registration{Message: "more"})
 		}, []string{"one 01"}},
 		{"landed, then reverted and pushed again", func(fx *fixture) {
 			fx.pushAs(sha(0), older)
 			fx.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0), sha(1)},
 				Changes: []radar.Change{root(20)}})
 			fx.pushAs(sha(0), older)
-			fx.complete(sha(1), ledger.Registration{Message: "more"})
+			fx.Complete(sha(1), ledger.Registration{Message: "more"})
 		}, []string{"two 02", "one 01"}},
 	}
 
@@ -258,30 +251,30 @@ func (s suite) TestChangesAddedWithoutABranchAreCompared(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.push(sha(0), "one", root(10))
 	fx.push(sha(1), "two", edit("main.go", 1))
-	fx.complete(sha(1), ledger.Registration{Changes: []radar.Change{root(11)}})
+	fx.Complete(sha(1), ledger.Registration{Changes: []radar.Change{root(11)}})
 	fx.wantOverlaps("two+one HIGH")
 }
 
 func (s suite) TestTheRadarBlocksNoCommitOnItsTarget(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	fx.setRadar(blockHigh)
 	fx.push(sha(0), "old", root(10))
 	fx.push(sha(1), "new", root(11))
 	fx.pushAs(sha(2), ledger.Registration{Branch: "main", Contained: []string{sha(1)}, Changes: []radar.Change{root(11)}})
 	fx.pushAs(sha(3), ledger.Registration{Branch: "release/1", Target: "release/1", Changes: []radar.Change{root(9)}})
 	fx.pushAs(sha(4), ledger.Registration{Branch: "main2", Changes: []radar.Change{root(12)}})
-	ci.makePromotable(sha(0), sha(2), sha(3), sha(4))
-	fx.wantState(sha(0), ledger.Promotable)
-	fx.wantState(sha(2), ledger.Promotable)
-	fx.wantState(sha(3), ledger.Promotable)
-	fx.wantState(sha(4), ledger.Attested)
+	ci.MakePromotable(sha(0), sha(2), sha(3), sha(4))
+	fx.WantState(sha(0), ledger.Promotable)
+	fx.WantState(sha(2), ledger.Promotable)
+	fx.WantState(sha(3), ledger.Promotable)
+	fx.WantState(sha(4), ledger.Attested)
 
-	requirements := fx.commit(sha(2)).Requirements
+	requirements := fx.ReadCommit(sha(2)).Requirements
 	if last := requirements[len(requirements)-1]; last.Predicate != "radar:HIGH" || last.Applies {
 		t.Errorf("the record has %+v", last)
 	}
-	counts := fx.commit(sha(2)).Overlaps
+	counts := fx.ReadCommit(sha(2)).Overlaps
 	if counts["HIGH"] != 2 {
 		t.Errorf("overlaps %v, want 2 HIGH", counts)
 	}
@@ -290,10 +283,10 @@ func (s suite) TestTheRadarBlocksNoCommitOnItsTarget(t *testing.T) {
 func (s suite) TestAnOldTipIsInFlightAgainWhenPushed(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.push(sha(0), "one", root(10))
-	fx.clock.advance(31 * 24 * time.Hour)
+	fx.Clock.Advance(31 * 24 * time.Hour)
 	fx.push(sha(1), "two", root(11))
 	fx.wantOverlaps()
-	fx.complete(sha(0), ledger.Registration{Message: "more"}) // does not push it
+	fx.Complete(sha(0), ledger.Registration{Message: "more"}) // does not push it
 	fx.wantOverlaps()
 	fx.push(sha(0), "one", root(10))
 	fx.wantOverlaps("one+two HIGH")
@@ -304,22 +297,22 @@ func (s suite) TestAnOldTipIsInFlightAgainWhenPushed(t *testing.T) {
 
 func (s suite) TestALargerMaxAgeRescansOverlaps(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	age := func(d time.Duration) func(*policy.RadarSettings) {
 		return func(r *policy.RadarSettings) { r.Block, r.MaxAge = radar.High, ledger.Duration(d) }
 	}
 	fx.setRadar(age(2 * time.Second))
 	fx.push(sha(0), "one", root(10))
-	fx.clock.advance(3 * time.Second)
+	fx.Clock.Advance(3 * time.Second)
 	fx.push(sha(1), "two", root(11))
-	ci.makePromotable(sha(0), sha(1))
+	ci.MakePromotable(sha(0), sha(1))
 	fx.wantOverlaps()
 	fx.setRadar(age(time.Hour))
 	fx.wantOverlaps("two+one HIGH")
-	fx.wantState(sha(1), ledger.Attested)
+	fx.WantState(sha(1), ledger.Attested)
 	fx.setRadar(age(2 * time.Second))
 	fx.wantOverlaps()
-	fx.wantState(sha(1), ledger.Promotable)
+	fx.WantState(sha(1), ledger.Promotable)
 	fx.wantCounts()
 }
 
@@ -332,11 +325,11 @@ func (s suite) TestChangesOfAnOldTipCountOnceItIsInFlightAgain(t *testing.T) {
 		"before": func(fx *fixture, push func()) {
 			push()
 			fx.setRadar(maxAge(time.Hour))
-			fx.clock.advance(2 * time.Hour)
+			fx.Clock.Advance(2 * time.Hour)
 		},
 		"while the first is too old": func(fx *fixture, push func()) {
 			fx.setRadar(maxAge(time.Hour))
-			fx.clock.advance(2 * time.Hour)
+			fx.Clock.Advance(2 * time.Hour)
 			push()
 		},
 	} {
@@ -345,7 +338,7 @@ func (s suite) TestChangesOfAnOldTipCountOnceItIsInFlightAgain(t *testing.T) {
 			fx.setRadar(maxAge(24 * time.Hour))
 			fx.push(sha(0), "one", edit("a.go", 10))
 			pushOther(fx, func() { fx.push(sha(1), "two", edit("b.go", 10)) })
-			fx.complete(sha(0), ledger.Registration{Changes: []radar.Change{edit("b.go", 11)}})
+			fx.Complete(sha(0), ledger.Registration{Changes: []radar.Change{edit("b.go", 11)}})
 			fx.wantOverlaps()
 
 			fx.setRadar(maxAge(24 * time.Hour))
@@ -358,28 +351,28 @@ func (s suite) TestChangesOfAnOldTipCountOnceItIsInFlightAgain(t *testing.T) {
 // it.
 func (s suite) TestChangesOfADeployedCommitCount(t *testing.T) {
 	fx, ci := s.newBlocked(t)
-	fx.clock.advance(time.Minute)
-	ci.deploy(sha(0))
+	fx.Clock.Advance(time.Minute)
+	ci.Deploy(sha(0))
 	fx.wantOverlaps("two+one HIGH")
-	fx.wantState(sha(1), ledger.Attested)
+	fx.WantState(sha(1), ledger.Attested)
 
-	fx.complete(sha(0), ledger.Registration{Changes: []radar.Change{root(500)}})
+	fx.Complete(sha(0), ledger.Registration{Changes: []radar.Change{root(500)}})
 	must.OK(t, fx.Settle(t.Context()))
 	fx.wantOverlaps("two+one MEDIUM")
-	fx.wantState(sha(1), ledger.Promotable)
+	fx.WantState(sha(1), ledger.Promotable)
 
 	fx.push(sha(0), "one", root(12)) // by a CI job, with its branch
 	must.OK(t, fx.Settle(t.Context()))
 	fx.wantOverlaps("two+one HIGH")
-	fx.wantState(sha(1), ledger.Attested)
-	list := fx.commit(sha(1)).Transitions
+	fx.WantState(sha(1), ledger.Attested)
+	list := fx.ReadCommit(sha(1)).Transitions
 	for _, transition := range list[len(list)-2:] {
 		if want := (ledger.Cause{Type: ledger.CauseRadar, ID: sha(0)}); transition.Cause != want {
 			t.Errorf("from %s to %s: cause %v, want %v", transition.From, transition.To, transition.Cause, want)
 		}
 	}
 
-	fx.complete(sha(0), ledger.Registration{Changes: []radar.Change{edit("main.go", 1)}})
+	fx.Complete(sha(0), ledger.Registration{Changes: []radar.Change{edit("main.go", 1)}})
 	must.OK(t, fx.Settle(t.Context()))
 	fx.wantOverlaps()
 	fx.wantCounts()
@@ -389,39 +382,39 @@ func (s suite) TestChangesOfADeployedCommitCount(t *testing.T) {
 // it becomes the later one and no longer blocks them.
 func (s suite) TestALandedCommitThatIsPushedAgainDoesNotBlock(t *testing.T) {
 	fx, _ := s.newBlocked(t)
-	fx.clock.advance(time.Minute)
+	fx.Clock.Advance(time.Minute)
 	fx.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(0)},
 		Changes: []radar.Change{edit("main.go", 1)}})
 	fx.wantOverlaps("two+one HIGH")
-	fx.wantState(sha(1), ledger.Attested)
+	fx.WantState(sha(1), ledger.Attested)
 
 	fx.push(sha(0), "one", root(10))
 	fx.wantOverlaps("one+two HIGH")
-	fx.wantState(sha(1), ledger.Promotable)
+	fx.WantState(sha(1), ledger.Promotable)
 	fx.wantCounts()
 }
 
 // A deployed commit is out of flight for commits pushed later.
 func (s suite) TestCommitsAfterADeploymentAreNotComparedWithIt(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	fx.push(sha(0), "one", root(10))
 	fx.push(sha(1), "two", root(11)) // is compared with the first
-	ci.deploy(sha(0))
-	fx.clock.advance(time.Minute)
+	ci.Deploy(sha(0))
+	fx.Clock.Advance(time.Minute)
 	fx.push(sha(2), "three", root(11))
 	fx.wantOverlaps("two+one HIGH")
 }
 
 func (s suite) TestARollbackWhileTheRadarIsOff(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	fx.push(sha(0), "one", root(10))
-	ci.deploy(sha(0))
+	ci.Deploy(sha(0))
 	fx.push(sha(1), "two", root(11))
 	fx.wantOverlaps()
 	fx.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
-	ci.attest(sha(0), "deploy:prod", ledger.Fail)
+	ci.Attest(sha(0), "deploy:prod", ledger.Fail)
 	fx.setRadar(func(r *policy.RadarSettings) { r.Enabled = true })
 	fx.wantOverlaps("two+one HIGH")
 }
@@ -439,8 +432,8 @@ func (s suite) TestAncestorsRegisteredLaterCount(t *testing.T) {
 			fx.push(sha(1), "two", root(11))
 			fx.wantOverlaps("two+one HIGH")
 			maxAge(age)
-			fx.clock.advance(2 * time.Hour)
-			fx.complete(sha(1), ledger.Registration{Ancestors: []string{sha(0)}})
+			fx.Clock.Advance(2 * time.Hour)
+			fx.Complete(sha(1), ledger.Registration{Ancestors: []string{sha(0)}})
 			maxAge(24 * time.Hour)
 			fx.wantOverlaps()
 		})
@@ -472,19 +465,19 @@ func (s suite) TestChangesUnderOtherRadarSettingsCount(t *testing.T) {
 		} {
 			t.Run(name+", "+test.name, func(t *testing.T) {
 				fx := s.newFixture(t)
-				ci := fx.signer("cn=ci,ou=build,o=acme")
+				ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 				fx.setRadar(blockHigh)
 				fx.push(sha(0), "one", test.before)
 				fx.push(sha(1), "two", root(11))
-				ci.makePromotable(sha(0), sha(1))
+				ci.MakePromotable(sha(0), sha(1))
 
 				other.set(fx, other.change)
 				fx.push(sha(0), "one", test.after)
-				ci.attest(sha(0), "deploy:prod", ledger.Pass)
+				ci.Attest(sha(0), "deploy:prod", ledger.Pass)
 				fx.setRadar(func(r *policy.RadarSettings) { r.Enabled, r.Ignore = true, nil })
 
 				fx.wantOverlaps(test.want...)
-				fx.wantState(sha(1), test.state)
+				fx.WantState(sha(1), test.state)
 			})
 		}
 	}

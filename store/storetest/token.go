@@ -52,7 +52,7 @@ func (s suite) TestTokensEndWithTheRoleOfTheirMember(t *testing.T) {
 	}
 	want("after the removal", false, false, false, false, true, true, true)
 	_, _, err = fx.signIn(account("ann"))
-	wantCode(t, err, ledger.CodeForbidden)
+	WantCode(t, err, ledger.CodeForbidden)
 
 	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(false)})
 	must.OK(t, err)
@@ -80,10 +80,10 @@ func (s suite) TestRevokedTokensCreateNoTokens(t *testing.T) {
 	must.OK(t, fx.RevokeToken(t.Context(), "acme", other.ID))
 
 	for n, by := range []ledger.Token{signedIn, own, other} {
-		fx.turn()
+		fx.Turn()
 		ctx := store.WithActor(t.Context(), ledger.Actor{Name: by.Name, Token: by.ID})
 		_, err := fx.CreateToken(ctx, "acme", ledger.NewToken{Name: "late", Scope: ledger.Read}, [32]byte{byte(10 + n)})
-		wantCode(t, err, ledger.CodeUnauthenticated)
+		WantCode(t, err, ledger.CodeUnauthenticated)
 	}
 }
 
@@ -106,7 +106,7 @@ func (s suite) TestTokensOfRepos(t *testing.T) {
 	name := "renamed"
 	_, err = fx.ChangeRepo(ctx, "acme", "web", ledger.RepoChange{Name: &name})
 	must.OK(t, err)
-	fx.turn()
+	fx.Turn()
 	got, err := fx.TokenByHash(ctx, [32]byte{1})
 	must.OK(t, err)
 	if !slices.Equal(got.Repos, []string{"api", "renamed"}) || !got.IsLimited {
@@ -114,5 +114,5 @@ func (s suite) TestTokensOfRepos(t *testing.T) {
 	}
 	_, err = fx.CreateToken(ctx, "acme",
 		ledger.NewToken{Name: "z", Scope: ledger.Read, Repos: []string{"none"}}, [32]byte{3})
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func (fx *fixture) setTrustedRoot(name string, document []byte) (identity.TrustedRoot, error) {
-	return fx.SetTrustedRoot(fx.t.Context(), "acme", name, document)
+	return fx.SetTrustedRoot(fx.T.Context(), "acme", name, document)
 }
 
 // A trusted root has versions. The last one is in effect, and each changes the keyring.
@@ -55,10 +55,10 @@ func (s suite) TestTrustedRootsHaveVersions(t *testing.T) {
 	}
 
 	_, err = fx.setTrustedRoot("other", nil)
-	wantCode(t, err, ledger.CodeNotFound)
+	WantCode(t, err, ledger.CodeNotFound)
 	for _, version := range []int{0, 1} {
 		_, err = fx.TrustedRoot(ctx, "acme", "other", version)
-		wantCode(t, err, ledger.CodeNotFound)
+		WantCode(t, err, ledger.CodeNotFound)
 	}
 }
 
@@ -75,7 +75,7 @@ func (s suite) TestKeylessEntriesAreStored(t *testing.T) {
 		May: identity.Predicates{"build:*"}}.Identity()
 	must.OK(t, err)
 	_, err = fx.AddIdentity(ctx, "acme", n)
-	wantCode(t, err, ledger.CodeInvalidField) // there is no such trusted root
+	WantCode(t, err, ledger.CodeInvalidField) // there is no such trusted root
 	_, err = fx.setTrustedRoot("public-good", sigstoretest.File(t, sigstoretest.OtherRoot))
 	must.OK(t, err)
 	added, err := fx.AddIdentity(ctx, "acme", n)
@@ -85,7 +85,7 @@ func (s suite) TestKeylessEntriesAreStored(t *testing.T) {
 		t.Errorf("stored %+v with entry %+v, want %+v", got, got.Sigstore, entry)
 	}
 	_, err = fx.AddIdentity(ctx, "acme", n)
-	wantCode(t, err, ledger.CodeAlreadyExists)
+	WantCode(t, err, ledger.CodeAlreadyExists)
 
 	verify := func() error {
 		keyring, _, err := fx.Keyring(ctx, "acme")
@@ -93,10 +93,10 @@ func (s suite) TestKeylessEntriesAreStored(t *testing.T) {
 		_, err = attestation.Verify(sigstoretest.File(t, sigstoretest.Bundle), keyring, fx.Now())
 		return err
 	}
-	wantCode(t, verify(), ledger.CodeUntrustedIdentity)
+	WantCode(t, verify(), ledger.CodeUntrustedIdentity)
 	_, err = fx.setTrustedRoot("public-good", sigstoretest.File(t, sigstoretest.PublicGood))
 	must.OK(t, err)
 	must.OK(t, verify())
 	must.OK(t, fx.DistrustIdentity(ctx, "acme", added.ID, 1))
-	wantCode(t, verify(), ledger.CodeRevokedIdentity)
+	WantCode(t, verify(), ledger.CodeRevokedIdentity)
 }

@@ -21,44 +21,44 @@ func (s suite) deployable(t *testing.T) (fx *fixture, cd, mallory *signer) {
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
 	must.OK(t, err)
 	must.OK(t, fx.Settle(t.Context()))
-	return fx, fx.signer("cn=cd,ou=x,o=acme"), fx.signer("cn=mallory,ou=x,o=acme")
+	return fx, fx.NewSigner("cn=cd,ou=x,o=acme"), fx.NewSigner("cn=mallory,ou=x,o=acme")
 }
 
 // wantViolations checks how many violations there are of each status, in lists, counters
 // and events.
 func (fx *fixture) wantViolations(open, closed int) {
-	fx.t.Helper()
-	ctx := fx.t.Context()
+	fx.T.Helper()
+	ctx := fx.T.Context()
 	q := store.Query{Limit: 500}
 	for status, want := range map[ledger.ViolationStatus]int{
 		ledger.ViolationOpen: open, ledger.ViolationClosed: closed, "": open + closed,
 	} {
 		list, err := fx.Violations(ctx, "acme", store.ViolationFilter{Query: q, Repo: "api", Status: status})
-		must.OK(fx.t, err)
+		must.OK(fx.T, err)
 		if len(list.Data) != want {
-			fx.t.Errorf("%d violations with status %q, want %d", len(list.Data), status, want)
+			fx.T.Errorf("%d violations with status %q, want %d", len(list.Data), status, want)
 		}
 	}
 
 	repo, err := fx.Repo(ctx, "acme", "api")
-	must.OK(fx.t, err)
+	must.OK(fx.T, err)
 	counts, err := fx.ViolationCounts(ctx)
-	must.OK(fx.t, err)
+	must.OK(fx.T, err)
 	all := store.OrgViolations{Org: "acme", Opened: int64(open + closed), Open: int64(open)}
 	if repo.OpenViolations != int64(open) || !slices.Equal(counts, []store.OrgViolations{all}) {
-		fx.t.Errorf("counted %d in the repo and %+v, want %d open of %d", repo.OpenViolations, counts, open, open+closed)
+		fx.T.Errorf("counted %d in the repo and %+v, want %d open of %d", repo.OpenViolations, counts, open, open+closed)
 	}
 
 	seen := make(map[string]int)
-	for _, e := range eventsOf[ledger.ViolationEvent](fx) {
+	for _, e := range EventsOf[ledger.ViolationEvent](fx) {
 		seen[fmt.Sprint(e.Status, e.Attestation)]++
 		seen[string(e.Status)]++
 		if n := seen[fmt.Sprint(e.Status, e.Attestation)]; n > 1 {
-			fx.t.Errorf("%s has %d events that it was %s", e.Attestation, n, e.Status)
+			fx.T.Errorf("%s has %d events that it was %s", e.Attestation, n, e.Status)
 		}
 	}
 	if seen["opened"] != open+closed || seen["closed"] != closed {
-		fx.t.Errorf("%d events of opened and %d of closed violations, want %d and %d", seen["opened"], seen["closed"],
+		fx.T.Errorf("%d events of opened and %d of closed violations, want %d and %d", seen["opened"], seen["closed"],
 			open+closed, closed)
 	}
 }
@@ -69,23 +69,23 @@ func (s suite) TestManyViolationsAreClosed(t *testing.T) {
 	const many, atOnce = 130, 50
 	fx, cd, mallory := s.deployable(t)
 	for n := range many {
-		mallory.attest(sha(n), "deploy:prod", ledger.Pass)
+		mallory.Attest(sha(n), "deploy:prod", ledger.Pass)
 	}
 	fx.wantViolations(many, 0)
-	cd.attest(sha(many), "test:go", ledger.Pass)
-	closing := cd.attest(sha(many), "deploy:prod", ledger.Pass)
+	cd.Attest(sha(many), "test:go", ledger.Pass)
+	closing := cd.Attest(sha(many), "deploy:prod", ledger.Pass)
 	fx.wantViolations(many-atOnce, atOnce)
 
 	// Another deployment closes nothing again, and closed violations do not hide new ones.
-	cd.attest(sha(many), "deploy:prod", ledger.Pass)
+	cd.Attest(sha(many), "deploy:prod", ledger.Pass)
 	fx.wantViolations(many-atOnce, atOnce)
-	mallory.attest(sha(many-1), "deploy:prod", ledger.Pass)
-	mallory.attest(sha(0), "deploy:prod", ledger.Pass)
-	mallory.attest(sha(0), "deploy:prod", ledger.Pass)
+	mallory.Attest(sha(many-1), "deploy:prod", ledger.Pass)
+	mallory.Attest(sha(0), "deploy:prod", ledger.Pass)
+	mallory.Attest(sha(0), "deploy:prod", ledger.Pass)
 	fx.wantViolations(many-atOnce+2, atOnce)
 
 	must.OK(t, fx.Close())
-	fx.open(store.Options{})
+	fx.Open(store.Options{})
 	must.OK(t, fx.Settle(t.Context()))
 	fx.wantViolations(2, many)
 	must.OK(t, fx.Settle(t.Context()))
@@ -105,22 +105,22 @@ func (s suite) TestManyViolationsAreClosed(t *testing.T) {
 func (s suite) TestViolationsOfTwoProcesses(t *testing.T) {
 	fx, cd, mallory := s.deployable(t)
 	one, other := fx.Store, *fx
-	other.open(store.Options{})
+	other.Open(store.Options{})
 	two := other.Store
 	in := func(process *store.Store) *fixture { fx.Store = process; return fx }
 
 	in(one)
-	mallory.attest(sha(1), "deploy:prod", ledger.Pass)
+	mallory.Attest(sha(1), "deploy:prod", ledger.Pass)
 	in(two)
-	if r := mallory.attest(sha(1), "deploy:prod", ledger.Pass); r.Violation == nil {
+	if r := mallory.Attest(sha(1), "deploy:prod", ledger.Pass); r.Violation == nil {
 		t.Error("the second deployment is no violation")
 	}
 	fx.wantViolations(1, 0)
-	cd.attest(sha(2), "test:go", ledger.Pass)
-	cd.attest(sha(2), "deploy:prod", ledger.Pass)
+	cd.Attest(sha(2), "test:go", ledger.Pass)
+	cd.Attest(sha(2), "deploy:prod", ledger.Pass)
 	in(one).wantViolations(0, 1)
-	mallory.attest(sha(1), "deploy:prod", ledger.Pass)
+	mallory.Attest(sha(1), "deploy:prod", ledger.Pass)
 	in(two).wantViolations(1, 1)
-	cd.attest(sha(2), "deploy:prod", ledger.Fail)
+	cd.Attest(sha(2), "deploy:prod", ledger.Fail)
 	in(one).wantViolations(0, 2)
 }

@@ -26,27 +26,27 @@ func whereContract(t testing.TB, expression string) policy.Contract {
 }
 
 func (fx *fixture) setPolicy(c policy.Contract) {
-	fx.t.Helper()
-	_, err := fx.SetPolicy(fx.t.Context(), "acme", "api", c, 0, "host")
-	must.OK(fx.t, err)
+	fx.T.Helper()
+	_, err := fx.SetPolicy(fx.T.Context(), "acme", "api", c, 0, "host")
+	must.OK(fx.T, err)
 }
 
 // attestNoted records a pass of test:go with an annotation.
-func (s *signer) attestNoted(sha, note string) {
-	s.fx.t.Helper()
-	s.fx.clock.ms.Add(1)
-	a, version := s.sign(sha, "test:go", ledger.Pass, note)
-	_, _, err := s.fx.Record(s.fx.t.Context(), "acme", "api", a, version)
-	must.OK(s.fx.t, err)
+func (fx *fixture) attestNoted(s *signer, sha, note string) {
+	fx.T.Helper()
+	fx.Clock.Tick()
+	a, version := s.Sign(sha, "test:go", ledger.Pass, note)
+	_, _, err := fx.Record(fx.T.Context(), "acme", "api", a, version)
+	must.OK(fx.T, err)
 }
 
 // reasonOf returns why the first requirement of a commit is met or not.
-func (fx *fixture) reasonOf(sha string) string { return fx.commit(sha).Requirements[0].Reason }
+func (fx *fixture) reasonOf(sha string) string { return fx.ReadCommit(sha).Requirements[0].Reason }
 
 func (fx *fixture) wantReason(sha, want string) {
-	fx.t.Helper()
+	fx.T.Helper()
 	if got := fx.reasonOf(sha); !strings.Contains(got, want) {
-		fx.t.Errorf("commit %s: the reason is %q, want %q", sha[:7], got, want)
+		fx.T.Errorf("commit %s: the reason is %q, want %q", sha[:7], got, want)
 	}
 }
 
@@ -55,43 +55,43 @@ const isGood = `predicate.annotations.note == "good"`
 func (s suite) TestWhereIsEvaluatedAtReceipt(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(whereContract(t, isGood))
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 
-	ci.attestNoted(sha(1), "bad")
-	fx.wantState(sha(1), ledger.Validating)
+	fx.attestNoted(ci, sha(1), "bad")
+	fx.WantState(sha(1), ledger.Validating)
 	fx.wantReason(sha(1), "where")
-	ci.attestNoted(sha(1), "good")
-	fx.wantState(sha(1), ledger.Attested)
-	ci.attest(sha(1), "review:code", ledger.Pass) // is not about the expression
-	fx.wantState(sha(1), ledger.Promotable)
-	if got, want := path(fx.commit(sha(1))), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {
+	fx.attestNoted(ci, sha(1), "good")
+	fx.WantState(sha(1), ledger.Attested)
+	ci.Attest(sha(1), "review:code", ledger.Pass) // is not about the expression
+	fx.WantState(sha(1), ledger.Promotable)
+	if got, want := Path(fx.ReadCommit(sha(1))), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {
 		t.Errorf("transitions %s, want %s", got, want)
 	}
 
 	// The verdicts are of the statement, not of the process.
 	must.OK(t, fx.Close())
-	fx.open(store.Options{})
-	fx.wantState(sha(1), ledger.Promotable)
+	fx.Open(store.Options{})
+	fx.WantState(sha(1), ledger.Promotable)
 	fx.wantReason(sha(1), "met by")
 }
 
 func (s suite) TestWhereWithAnErrorDoesNotCount(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(whereContract(t, `predicate.annotations.missing == "good"`))
-	ci := fx.signer("cn=ci,ou=build,o=acme")
-	ci.attestNoted(sha(1), "good")
-	fx.wantState(sha(1), ledger.Validating)
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
+	fx.attestNoted(ci, sha(1), "good")
+	fx.WantState(sha(1), ledger.Validating)
 	fx.wantReason(sha(1), "no such key: missing")
 }
 
 // After a policy change, commits keep their state until the expressions were evaluated.
 func (s suite) TestWhereIsEvaluatedAfterAPolicyChange(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	const commits = 250
 	note := func(i int) string { return []string{"good", "bad"}[i%2] }
 	for i := range commits {
-		ci.attestNoted(sha(i), note(i))
+		fx.attestNoted(ci, sha(i), note(i))
 	}
 
 	draft := whereContract(t, isGood)
@@ -103,20 +103,20 @@ func (s suite) TestWhereIsEvaluatedAfterAPolicyChange(t *testing.T) {
 	}
 	fx.setPolicy(draft)
 	for i := range 2 { // settled before
-		fx.wantState(sha(i), ledger.Attested)
+		fx.WantState(sha(i), ledger.Attested)
 		fx.wantReason(sha(i), "not evaluated yet")
 	}
 
 	must.OK(t, fx.Settle(t.Context()))
 	for i := range commits {
 		want := map[string]ledger.State{"good": ledger.Attested, "bad": ledger.Validating}[note(i)]
-		fx.wantState(sha(i), want)
-		if c := fx.commit(sha(i)); c.PolicyVersion != 2 || want == ledger.Attested && len(c.Transitions) != 2 {
-			t.Fatalf("commit %s: policy %d, transitions %s", sha(i)[:7], c.PolicyVersion, path(c))
+		fx.WantState(sha(i), want)
+		if c := fx.ReadCommit(sha(i)); c.PolicyVersion != 2 || want == ledger.Attested && len(c.Transitions) != 2 {
+			t.Fatalf("commit %s: policy %d, transitions %s", sha(i)[:7], c.PolicyVersion, Path(c))
 		}
 	}
 	for _, move := range simulated.Moves {
-		fx.wantState(move.Commit, move.To)
+		fx.WantState(move.Commit, move.To)
 	}
 	again, err := fx.Simulate(t.Context(), "acme", "api", draft)
 	must.OK(t, err)
@@ -129,26 +129,26 @@ func (s suite) TestWhereIsEvaluatedAfterAPolicyChange(t *testing.T) {
 // in between.
 func (s suite) TestWhereOfACommitThatEvaluateHasNotReached(t *testing.T) {
 	fx := s.newFixture(t)
-	ci, ann := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=ann,ou=people,o=acme")
+	ci, ann := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.NewSigner("cn=ann,ou=people,o=acme")
 	for i := range 3 {
-		ci.attestNoted(sha(i), "good")
+		fx.attestNoted(ci, sha(i), "good")
 	}
 	fx.setPolicy(whereContract(t, isGood))
 
-	ann.attest(sha(1), "review:code", ledger.Pass)
-	fx.wantState(sha(1), ledger.Promotable)
-	if got, want := path(fx.commit(sha(1))), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {
+	ann.Attest(sha(1), "review:code", ledger.Pass)
+	fx.WantState(sha(1), ledger.Promotable)
+	if got, want := Path(fx.ReadCommit(sha(1))), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {
 		t.Errorf("transitions %s, want %s", got, want)
 	}
 	// A registration cannot wait for an evaluation. The background derives the state.
 	_, _, err := fx.Register(t.Context(), "acme", "api", sha(2), ledger.Registration{Branch: "topic"})
 	must.OK(t, err)
-	fx.wantState(sha(2), ledger.Attested)
+	fx.WantState(sha(2), ledger.Attested)
 	must.OK(t, fx.Settle(t.Context()))
 	for i, want := range []ledger.State{ledger.Attested, ledger.Promotable, ledger.Attested} {
-		fx.wantState(sha(i), want)
-		if c := fx.commit(sha(i)); c.PolicyVersion != 2 || strings.Contains(path(c), "ATTESTED>VALIDATING") {
-			t.Errorf("commit %d: policy %d, transitions %s", i, c.PolicyVersion, path(c))
+		fx.WantState(sha(i), want)
+		if c := fx.ReadCommit(sha(i)); c.PolicyVersion != 2 || strings.Contains(Path(c), "ATTESTED>VALIDATING") {
+			t.Errorf("commit %d: policy %d, transitions %s", i, c.PolicyVersion, Path(c))
 		}
 	}
 }
@@ -156,10 +156,10 @@ func (s suite) TestWhereOfACommitThatEvaluateHasNotReached(t *testing.T) {
 // An evaluation that a restart interrupts goes on where it was.
 func (s suite) TestWhereContinuesAfterARestart(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	const commits = 230
 	for i := range commits {
-		ci.attestNoted(sha(i), []string{"good", "bad"}[i%2])
+		fx.attestNoted(ci, sha(i), []string{"good", "bad"}[i%2])
 	}
 	fx.setPolicy(whereContract(t, isGood))
 
@@ -168,13 +168,13 @@ func (s suite) TestWhereContinuesAfterARestart(t *testing.T) {
 		var settling sync.WaitGroup
 		settling.Go(func() { _ = fx.Settle(ctx) })
 		for seen := 0; seen < stopped*20 && seen < commits; seen++ {
-			fx.commit(sha(seen))
+			fx.ReadCommit(sha(seen))
 		}
 		stop()
 		settling.Wait()
 		must.OK(t, fx.Close())
-		fx.open(store.Options{})
-		if fx.commit(sha(commits-1)).PolicyVersion == 2 && fx.reasonOf(sha(commits-1)) != "" && stopped > 3 {
+		fx.Open(store.Options{})
+		if fx.ReadCommit(sha(commits-1)).PolicyVersion == 2 && fx.reasonOf(sha(commits-1)) != "" && stopped > 3 {
 			break
 		}
 		if stopped == 20 {
@@ -183,7 +183,7 @@ func (s suite) TestWhereContinuesAfterARestart(t *testing.T) {
 	}
 	must.OK(t, fx.Settle(t.Context()))
 	for i := range commits {
-		fx.wantState(sha(i), []ledger.State{ledger.Attested, ledger.Validating}[i%2])
+		fx.WantState(sha(i), []ledger.State{ledger.Attested, ledger.Validating}[i%2])
 	}
 }
 
@@ -191,18 +191,18 @@ func (s suite) TestWhereContinuesAfterARestart(t *testing.T) {
 // settles.
 func (s suite) TestWhereInTwoProcesses(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
-	other := fx.database.Open(t, store.Options{Now: fx.clock.now})
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
+	other := fx.Database.Open(t, store.Options{Now: fx.Clock.Now})
 	t.Cleanup(func() { other.Close() })
 
 	for i, round := range []struct{ expression, note string }{
 		{isGood, "good"}, {`predicate.annotations.note == "better"`, "better"}, {isGood, "good"},
 	} {
-		ci.attestNoted(sha(0), fmt.Sprint(round.note, i))
+		fx.attestNoted(ci, sha(0), fmt.Sprint(round.note, i))
 		_, err := other.SetPolicy(t.Context(), "acme", "api", whereContract(t, round.expression), 0, "host")
 		must.OK(t, err)
-		ci.attestNoted(sha(i+1), round.note) // this process has not seen the new policy
-		fx.wantState(sha(i+1), ledger.Attested)
+		fx.attestNoted(ci, sha(i+1), round.note) // this process has not seen the new policy
+		fx.WantState(sha(i+1), ledger.Attested)
 		fx.wantReason(sha(i+1), "met by")
 
 		var wg sync.WaitGroup
@@ -213,8 +213,8 @@ func (s suite) TestWhereInTwoProcesses(t *testing.T) {
 		})
 		must.OK(t, other.Settle(t.Context()))
 		wg.Wait()
-		fx.wantState(sha(0), ledger.Validating)
-		if c := fx.commit(sha(0)); c.PolicyVersion != i+2 {
+		fx.WantState(sha(0), ledger.Validating)
+		if c := fx.ReadCommit(sha(0)); c.PolicyVersion != i+2 {
 			t.Errorf("round %d: policy %d", i, c.PolicyVersion)
 		}
 	}
@@ -224,12 +224,12 @@ func (s suite) TestWhereInTwoProcesses(t *testing.T) {
 // under the policy that is active in the end.
 func (s suite) TestWhereWhileThePolicyChanges(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	const commits, changes = 60, 12
 	var list []*attestation.Attestation
 	var version int64
 	for i := range commits {
-		a, v := ci.sign(sha(i/2), fmt.Sprint("test:", i%2), ledger.Pass, "good")
+		a, v := ci.Sign(sha(i/2), fmt.Sprint("test:", i%2), ledger.Pass, "good")
 		list, version = append(list, a), v
 	}
 
@@ -266,8 +266,8 @@ func (s suite) TestWhereWhileThePolicyChanges(t *testing.T) {
 
 	must.OK(t, fx.Settle(t.Context()))
 	for i := range commits / 2 {
-		fx.wantState(sha(i), ledger.Attested)
-		if c := fx.commit(sha(i)); c.PolicyVersion != changes+1 || len(c.Requirements[0].SignersCounted) != 1 {
+		fx.WantState(sha(i), ledger.Attested)
+		if c := fx.ReadCommit(sha(i)); c.PolicyVersion != changes+1 || len(c.Requirements[0].SignersCounted) != 1 {
 			t.Errorf("commit %d: policy %d, %+v", i, c.PolicyVersion, c.Requirements[0])
 		}
 	}
