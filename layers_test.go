@@ -259,14 +259,35 @@ var mayImport = map[string][]string{
 	"store/engine":     {"store/sqldb"},
 	"store/postgres":   {"store/engine", "store/sqldb"},
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
-	// The conformance suite of the storage.
+	// What tests of the storage need.
 	"store/storetest": {
 		"internal/must", "internal/oidc/oidctest", "internal/sigstoretest", "internal/testenv", "ledger",
-		"ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/identity",
-		"ledger/identity/sigstore", "ledger/member", "ledger/passkey", "ledger/passkey/passkeytest", "ledger/policy",
-		"ledger/proof/verify", "ledger/radar", "store", "store/check",
+		"ledger/attestation", "ledger/ca", "ledger/identity", "ledger/identity/sigstore", "ledger/member",
+		"ledger/passkey", "ledger/passkey/passkeytest", "ledger/policy", "ledger/proof/verify", "store", "store/check",
 	},
-	"store/postgres/model": {}, // only a test
+	// The conformance suite of the storage, by rooms.
+	"store/storetest/access": {
+		"internal/must", "internal/oidc/oidctest", "internal/sigstoretest", "internal/testenv", "ledger",
+		"ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/identity", "ledger/member", "ledger/passkey",
+		"ledger/policy", "store", "store/storetest",
+	},
+	"store/storetest/conformance": {
+		"internal/testenv", "store/storetest", "store/storetest/access", "store/storetest/overlaps",
+		"store/storetest/record", "store/storetest/states", "store/storetest/webhooks",
+	},
+	"store/storetest/overlaps": {
+		"internal/must", "internal/testenv", "ledger", "ledger/policy", "ledger/radar", "store", "store/storetest",
+	},
+	"store/storetest/record": {
+		"internal/must", "internal/testenv", "ledger", "ledger/attention", "ledger/attestation", "ledger/identity",
+		"ledger/policy", "ledger/radar", "store", "store/storetest",
+	},
+	"store/storetest/states": {
+		"internal/must", "internal/testenv", "ledger", "ledger/attention", "ledger/attestation", "ledger/ca",
+		"ledger/identity", "ledger/policy", "store", "store/storetest",
+	},
+	"store/storetest/webhooks": {"internal/must", "ledger", "store", "store/storetest"},
+	"store/postgres/model":     {}, // only a test
 	// Issues certificates with keys that the store never sees.
 	"authority": {"ledger", "ledger/attestation", "ledger/ca", "ledger/identity", "store", "transparency"},
 	// Signs what the store has, with keys that the store never sees.

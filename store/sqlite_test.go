@@ -15,6 +15,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
+	"github.com/ledgerd/ledgerd/store/storetest/conformance"
+	"github.com/ledgerd/ledgerd/store/storetest/record"
 )
 
 // A sqliteFile is the path of a SQLite database.
@@ -39,11 +41,11 @@ func (f sqliteFile) Exec(t testing.TB, script string) {
 	must.Get(db.Exec(script))(t)
 }
 
-func TestOnSQLite(t *testing.T) { storetest.Run(t, storetest.Checked(newLocated)) }
+func TestOnSQLite(t *testing.T) { conformance.Run(t, storetest.Checked(newLocated)) }
 
-func BenchmarkRecord(b *testing.B) { storetest.BenchmarkRecord(b, newSQLite) }
+func BenchmarkRecord(b *testing.B) { record.BenchmarkRecord(b, newSQLite) }
 func BenchmarkRecordOneOfManyWithATree(b *testing.B) {
-	storetest.BenchmarkRecordOneOfManyWithATree(b, newSQLite)
+	record.BenchmarkRecordOneOfManyWithATree(b, newSQLite)
 }
 
 // TestSizePerRegistrationInCrowdedDirectory registers 2,000 commits that each change a file

@@ -13,6 +13,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
+	"github.com/ledgerd/ledgerd/store/storetest/conformance"
+	"github.com/ledgerd/ledgerd/store/storetest/record"
 )
 
 // A database is the URL of a database on a PostgreSQL server.
@@ -47,10 +49,10 @@ func newDatabases(t testing.TB, settings ...string) func(testing.TB) storetest.L
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	must.OK(t, flag.Set("rapid.checks", testenv.Pick("5", "5", "100")))
-	storetest.RunReplicas(t, storetest.Checked(newDatabases(t, pgtest.Fast()...)))
+	conformance.RunReplicas(t, storetest.Checked(newDatabases(t, pgtest.Fast()...)))
 }
 
 func BenchmarkRecord(b *testing.B) {
 	newDatabase := newDatabases(b)
-	storetest.BenchmarkRecord(b, func(t testing.TB) storetest.Database { return newDatabase(t) })
+	record.BenchmarkRecord(b, func(t testing.TB) storetest.Database { return newDatabase(t) })
 }

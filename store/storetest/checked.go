@@ -43,7 +43,7 @@ func Checked(newDatabase func(testing.TB) Located) New {
 
 // Report checks the database, which may be open. It logs the problems, and returns their number and whether
 // everything was checked.
-func (fx *fixture) Report() (found int64, complete bool) {
+func (fx *Fixture) Report() (found int64, complete bool) {
 	fx.T.Helper()
 	c := fx.Database.(*checked)
 	report, err := check.Run(fx.T.Context(), c.Name(), check.Options{ParseRoot: sigstore.ParseRoot, Now: c.now})

@@ -15,39 +15,40 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A clock is the ledger's clock. Only tests advance it.
-type clock struct{ ms atomic.Int64 }
+// A Clock is the ledger's clock. Only tests advance it.
+type Clock struct{ ms atomic.Int64 }
 
-func newClock() *clock {
-	c := new(clock)
+func newClock() *Clock {
+	c := new(Clock)
 	c.ms.Store(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC).UnixMilli())
 	return c
 }
 
 // Now returns the time of the clock.
-func (c *clock) Now() time.Time { return time.UnixMilli(c.ms.Load()) }
+func (c *Clock) Now() time.Time { return time.UnixMilli(c.ms.Load()) }
 
 // Advance advances the clock, by whole milliseconds.
-func (c *clock) Advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+func (c *Clock) Advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 // Tick advances the clock by a millisecond, and returns its time in them. It is different each time.
-func (c *clock) Tick() int64 { return c.ms.Add(1) }
+func (c *Clock) Tick() int64 { return c.ms.Add(1) }
 
-// A fixture is a store on a new database, with the org acme and its repo api.
-type fixture struct {
+// A Fixture is a store on a new database, with the org acme and its repo api.
+type Fixture struct {
 	*store.Store
 	Other    *store.Store // the other replica, or nil
 	T        testing.TB
-	Clock    *clock
+	Clock    *Clock
 	Database Database
-	reviewer *signer // signs for review
+	reviewer *Signer // signs for review
 }
 
-func (s suite) newFixture(t testing.TB) *fixture {
+// NewFixture creates a database with what all tests need.
+func (s Suite) NewFixture(t testing.TB) *Fixture {
 	t.Helper()
-	fx := &fixture{T: t, Clock: newClock(), Database: s.newDatabase(t)}
+	fx := &Fixture{T: t, Clock: newClock(), Database: s.NewDatabase(t)}
 	fx.Open(store.Options{})
-	if s.replicas {
+	if s.Replicas {
 		fx.Other = fx.Store
 		fx.Open(store.Options{})
 	}
@@ -56,7 +57,7 @@ func (s suite) newFixture(t testing.TB) *fixture {
 }
 
 // EventsOf returns the events of acme that have the type of E, oldest first.
-func EventsOf[E ledger.Event](fx *fixture) (list []E) {
+func EventsOf[E ledger.Event](fx *Fixture) (list []E) {
 	fx.T.Helper()
 	var e E
 	page, err := fx.Events(fx.T.Context(), "acme",
@@ -71,14 +72,14 @@ func EventsOf[E ledger.Event](fx *fixture) (list []E) {
 }
 
 // Turn lets the other replica do what comes next.
-func (fx *fixture) Turn() {
+func (fx *Fixture) Turn() {
 	if fx.Other != nil {
 		fx.Store, fx.Other = fx.Other, fx.Store
 	}
 }
 
 // CloseAll closes all replicas before the test ends.
-func (fx *fixture) CloseAll() {
+func (fx *Fixture) CloseAll() {
 	fx.Close()
 	if fx.Other != nil {
 		fx.Other.Close()
@@ -86,7 +87,7 @@ func (fx *fixture) CloseAll() {
 }
 
 // Open opens the database with the fixture's clock. By default, all orgs may use the provider.
-func (fx *fixture) Open(o store.Options) {
+func (fx *Fixture) Open(o store.Options) {
 	fx.T.Helper()
 	o.Now = fx.Clock.Now
 	if o.Providers == nil {
@@ -97,26 +98,26 @@ func (fx *fixture) Open(o store.Options) {
 	fx.Store = s
 }
 
-// A signer is a key that the org acme trusts.
-type signer struct {
-	fx  *fixture
+// A Signer is a key that the org acme trusts.
+type Signer struct {
+	fx  *Fixture
 	Key ed25519.PrivateKey
 	DN  string
 }
 
 // NewSigner makes acme trust a new key.
-func (fx *fixture) NewSigner(dn string) *signer {
+func (fx *Fixture) NewSigner(dn string) *Signer {
 	fx.T.Helper()
 	key, _ := AddSigner(fx.T, fx.Store, dn)
 	return fx.SignerOf(key, dn)
 }
 
 // SignerOf returns the signer with a key that acme trusts already.
-func (fx *fixture) SignerOf(key ed25519.PrivateKey, dn string) *signer { return &signer{fx, key, dn} }
+func (fx *Fixture) SignerOf(key ed25519.PrivateKey, dn string) *Signer { return &Signer{fx, key, dn} }
 
 // Sign signs a statement, and returns it verified with the keyring's version. The
 // note makes the statement unique.
-func (s *signer) Sign(sha, predicate string, status ledger.Status, note string) (*attestation.Attestation, int64) {
+func (s *Signer) Sign(sha, predicate string, status ledger.Status, note string) (*attestation.Attestation, int64) {
 	s.fx.T.Helper()
 	s.fx.Turn()
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", sha, attestation.ResultPredicate{
@@ -128,7 +129,7 @@ func (s *signer) Sign(sha, predicate string, status ledger.Status, note string) 
 }
 
 // Attest signs and records a statement.
-func (s *signer) Attest(sha, predicate string, status ledger.Status) ledger.AttestationRecord {
+func (s *Signer) Attest(sha, predicate string, status ledger.Status) ledger.AttestationRecord {
 	s.fx.T.Helper()
 	a, version := s.Sign(sha, predicate, status, fmt.Sprint(s.fx.Clock.Tick()))
 	rec, created, err := s.fx.Record(s.fx.T.Context(), "acme", "api", a, version)
@@ -140,7 +141,7 @@ func (s *signer) Attest(sha, predicate string, status ledger.Status) ledger.Atte
 }
 
 // Verify signs a statement, and returns it verified with the keyring's version.
-func (s *signer) Verify(payload []byte) (*attestation.Attestation, int64) {
+func (s *Signer) Verify(payload []byte) (*attestation.Attestation, int64) {
 	s.fx.T.Helper()
 	envelope, err := attestation.SignDSSE(s.Key, payload)
 	must.OK(s.fx.T, err)
@@ -152,7 +153,7 @@ func (s *signer) Verify(payload []byte) (*attestation.Attestation, int64) {
 }
 
 // Send signs and records a statement.
-func (s *signer) Send(payload []byte) (ledger.AttestationRecord, bool, error) {
+func (s *Signer) Send(payload []byte) (ledger.AttestationRecord, bool, error) {
 	s.fx.T.Helper()
 	s.fx.Turn()
 	a, version := s.Verify(payload)
@@ -160,7 +161,7 @@ func (s *signer) Send(payload []byte) (ledger.AttestationRecord, bool, error) {
 }
 
 // SendNoticed records a statement, and checks the beginning of the notice in the answer.
-func (s *signer) SendNoticed(payload []byte, notice string) ledger.AttestationRecord {
+func (s *Signer) SendNoticed(payload []byte, notice string) ledger.AttestationRecord {
 	s.fx.T.Helper()
 	rec, created, err := s.Send(payload)
 	must.OK(s.fx.T, err)
@@ -171,7 +172,7 @@ func (s *signer) SendNoticed(payload []byte, notice string) ledger.AttestationRe
 }
 
 // Except records an exception for an hour.
-func (s *signer) Except(sha, requirement string) {
+func (s *Signer) Except(sha, requirement string) {
 	s.fx.T.Helper()
 	now := s.fx.Now()
 	payload, err := attestation.NewExceptionStatement(sha, attestation.Exception{Repo: "acme/api",
@@ -183,7 +184,7 @@ func (s *signer) Except(sha, requirement string) {
 
 // Review records a review that counts under the default contract: of a commit with a known
 // author, by a reviewer who signs nothing else.
-func (fx *fixture) Review(sha string) {
+func (fx *Fixture) Review(sha string) {
 	fx.T.Helper()
 	fx.RegisterAuthor(sha)
 	if fx.reviewer == nil {
@@ -193,7 +194,7 @@ func (fx *fixture) Review(sha string) {
 }
 
 // RegisterAuthor registers a commit with the author that all commits of the tests have.
-func (fx *fixture) RegisterAuthor(sha string) {
+func (fx *Fixture) RegisterAuthor(sha string) {
 	fx.T.Helper()
 	fx.Turn()
 	_, _, err := fx.Register(fx.T.Context(), "acme", "api", sha, ledger.Registration{Author: ledger.Author{Name: "Dora"}})
@@ -201,14 +202,14 @@ func (fx *fixture) RegisterAuthor(sha string) {
 }
 
 // Complete completes the registration of a commit, without its branch.
-func (fx *fixture) Complete(sha string, n ledger.Registration) {
+func (fx *Fixture) Complete(sha string, n ledger.Registration) {
 	fx.T.Helper()
 	_, _, err := fx.Register(fx.T.Context(), "acme", "api", sha, n)
 	must.OK(fx.T, err)
 }
 
 // SetContract makes a document the contract of acme/api, and derives the states of its commits again.
-func (fx *fixture) SetContract(document string) {
+func (fx *Fixture) SetContract(document string) {
 	fx.T.Helper()
 	contract, err := policy.Parse([]byte(document))
 	must.OK(fx.T, err)
@@ -219,7 +220,7 @@ func (fx *fixture) SetContract(document string) {
 
 // MakePromotable records the evidence that commits need for PROMOTABLE: a test by s, and a
 // review. The radar may still block them.
-func (s *signer) MakePromotable(commits ...string) {
+func (s *Signer) MakePromotable(commits ...string) {
 	s.fx.T.Helper()
 	for _, commit := range commits {
 		s.Attest(commit, "test:go", ledger.Pass)
@@ -228,7 +229,7 @@ func (s *signer) MakePromotable(commits ...string) {
 }
 
 // Deploy takes a commit to DEPLOYED: s signs that it was tested and deployed.
-func (s *signer) Deploy(sha string) {
+func (s *Signer) Deploy(sha string) {
 	s.fx.T.Helper()
 	s.MakePromotable(sha)
 	s.Attest(sha, "deploy:prod", ledger.Pass)
@@ -236,7 +237,7 @@ func (s *signer) Deploy(sha string) {
 }
 
 // ReadCommit returns a commit as the other replica reads it.
-func (fx *fixture) ReadCommit(sha string) ledger.Commit {
+func (fx *Fixture) ReadCommit(sha string) ledger.Commit {
 	fx.T.Helper()
 	fx.Turn()
 	c, err := fx.Commit(fx.T.Context(), "acme", "api", sha)
@@ -245,7 +246,7 @@ func (fx *fixture) ReadCommit(sha string) ledger.Commit {
 }
 
 // WantState checks the state of a commit.
-func (fx *fixture) WantState(sha string, want ledger.State) {
+func (fx *Fixture) WantState(sha string, want ledger.State) {
 	fx.T.Helper()
 	if c := fx.ReadCommit(sha); c.State != want {
 		fx.T.Fatalf("commit %s is %s, want %s; requirements: %+v", sha[:7], c.State, want, c.Requirements)
@@ -261,8 +262,8 @@ func Path(c ledger.Commit) string {
 	return strings.Join(steps, " ")
 }
 
-// sha returns the sha of the n-th example commit.
-func sha(n int) string { return fmt.Sprintf("%040x", n+1) }
+// SHA returns the SHA of the n-th example commit.
+func SHA(n int) string { return fmt.Sprintf("%040x", n+1) }
 
 // WantCode checks the code of an error.
 func WantCode(t testing.TB, err error, want ledger.Code) {

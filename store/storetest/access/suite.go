@@ -1,0 +1,26 @@
+// Package access tests who may do what: members, their tokens, sessions and passkeys, identity providers, and
+// the CAs and trusted roots by which signers are known.
+package access
+
+import (
+	"testing"
+
+	"github.com/ledgerd/ledgerd/store/storetest"
+)
+
+// A suite has the tests as its exported methods.
+type suite storetest.Suite
+
+// Tests returns a value whose exported methods are the tests.
+func Tests(s storetest.Suite) any { return suite(s) }
+
+// A fixture has methods for the tests of this package.
+type fixture struct{ *storetest.Fixture }
+
+func (s suite) newFixture(t testing.TB) *fixture {
+	t.Helper()
+	return &fixture{storetest.Suite(s).NewFixture(t)}
+}
+
+// sha returns the SHA of the n-th example commit.
+func sha(n int) string { return storetest.SHA(n) }
