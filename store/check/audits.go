@@ -40,10 +40,10 @@ func (c *checker) audits(org string, events []*event, rows map[int64]auditRow) {
 		}
 		row, ok := rows[e.seq]
 		delete(rows, e.seq)
-		switch want := e.auditRow(); {
+		switch want, isSaid := e.auditRow(); {
 		case !ok:
 			c.problemf("audit", org, e.row(), "the list of administrative actions does not have it")
-		case e.audit != nil && row != want:
+		case isSaid && row != want:
 			c.problemf("audit", org, e.row(), "the list of administrative actions has %+v of it, want %+v", row, want)
 		}
 	}
@@ -54,14 +54,15 @@ func (c *checker) audits(org string, events []*event, rows map[int64]auditRow) {
 	}
 }
 
-// auditRow returns the row that an audit event has; zero if its body is not that of the leaf.
-func (e *event) auditRow() auditRow {
-	if e.audit == nil {
-		return auditRow{}
+// auditRow returns the row that an audit event has. It reports false if its body is not that of the leaf.
+func (e *event) auditRow() (row auditRow, ok bool) {
+	said, ok := e.said.(*ledger.AuditEvent)
+	if !ok {
+		return row, false
 	}
-	kind, _, _ := strings.Cut(string(e.audit.Action), ".")
+	kind, _, _ := strings.Cut(string(said.Action), ".")
 	return auditRow{
-		seq: e.seq, event: e.id, kind: kind, action: string(e.audit.Action), repo: strings.ToLower(e.audit.Repo),
-		actor: cmp.Or(e.audit.By.Token, e.audit.By.Name),
-	}
+		seq: e.seq, event: e.id, kind: kind, action: string(said.Action), repo: strings.ToLower(said.Repo),
+		actor: cmp.Or(said.By.Token, said.By.Name),
+	}, true
 }

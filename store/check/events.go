@@ -41,7 +41,7 @@ func (c *checker) event(org string, e *event) {
 	c.said(org, e, leaf)
 }
 
-// said checks that the body of an event is that of its row, and keeps what it says.
+// said checks that the body of an event is that of its row, and keeps it.
 func (c *checker) said(org string, e *event, leaf proof.Leaf) {
 	body, check := verify.Read(leaf, e.body)
 	c.failed(org, e.row(), check)
@@ -54,32 +54,12 @@ func (c *checker) said(org string, e *event, leaf proof.Leaf) {
 	if err := body.Names(cmp.Or(e.org, org), e.repo); err != nil {
 		c.problemf(verify.CheckBody, org, e.row(), "%v", err)
 	}
-	e.keep(body.Event)
+	e.said = body.Event
 }
 
-// read keeps what the body of an event says, if it can be read.
+// read reads the body of an event, if it can be read.
 func (e *event) read() {
 	if body, err := ledger.ReadEvent(e.kind, e.body); err == nil {
-		e.keep(body.Event)
-	}
-}
-
-// keep keeps what an event says.
-func (e *event) keep(body ledger.Event) {
-	switch v := body.(type) {
-	case *ledger.PolicyEvent:
-		e.policy = v
-	case *ledger.IdentityEvent:
-		e.identity = v
-	case *ledger.KeyEvent:
-		e.key = v
-	case *ledger.CommitEvent:
-		e.known = v
-	case *ledger.AuditEvent:
-		e.audit = v
-	case *ledger.AttestationEvent:
-		e.said = v
-	case *ledger.ViolationEvent:
-		e.violation = v
+		e.said = body.Event
 	}
 }

@@ -21,7 +21,8 @@ func (c *checker) evidence(org string, e *event) {
 	}
 	defer func() { a.body, a.payload, a.assertion = nil, nil, nil }()
 	a.isUnmapped = a.mappingVersion != attestation.MappingVersion
-	v := verify.Attestation{Said: e.said, Record: c.record(org, e), Assertion: a.assertion, IsOriginal: !a.again,
+	said, _ := e.said.(*ledger.AttestationEvent)
+	v := verify.Attestation{Said: said, Record: c.record(org, a, said), Assertion: a.assertion, IsOriginal: !a.again,
 		IsRemapped: a.again, IsUnmapped: a.isUnmapped}
 	v.Passkeys.Gap = "it is only compared with its digest"
 	whole, ok := a.envelope()
@@ -52,8 +53,7 @@ func (c *checker) evidence(org string, e *event) {
 }
 
 // record returns the row of an attestation as the API shows it.
-func (c *checker) record(org string, e *event) *ledger.AttestationRecord {
-	a := e.evidence
+func (c *checker) record(org string, a *evidence, said *ledger.AttestationEvent) *ledger.AttestationRecord {
 	r := &ledger.AttestationRecord{
 		ID: a.public, Org: org, Repo: a.repo, Commit: a.commit, Predicate: a.predicate, PredicateType: a.typ, Slot: a.slot,
 		Identity: a.dn, Result: a.result, RecordedAt: cmp.Or(a.agedFrom, a.at), Reason: a.reason,
@@ -63,13 +63,13 @@ func (c *checker) record(org string, e *event) *ledger.AttestationRecord {
 	if dn, err := identity.ParseDN(a.dn); err == nil {
 		r.Signer = dn.CN
 	}
-	if e.said == nil {
+	if said == nil {
 		return r
 	}
 
-	r.Org, r.Repo = e.said.Org, e.said.Repo // the event has the names of its time, which are those of its row
-	if r.RecordedAt != e.said.Timestamp && c.vouching.isCorrected {
-		r.RecordedAt = e.said.Timestamp
+	r.Org, r.Repo = said.Org, said.Repo // the event has the names of its time, which are those of its row
+	if r.RecordedAt != said.Timestamp && c.vouching.isCorrected {
+		r.RecordedAt = said.Timestamp
 		c.uncheckedf("%s: since when attestations age: an earlier release has corrected that after its clock was ahead", org)
 	}
 	return r

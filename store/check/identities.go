@@ -123,7 +123,7 @@ func (c *checker) compareIdentity(o *org, i identity.Identity) {
 	case said == nil && i.Event == "":
 		c.incompletef("%s: identity %s (%s) is in no event: the server logs it at its next start", o.name, i.ID, i.DN)
 		if e, err := i.Logged(ledger.IdentityKnown); err == nil {
-			o.identities.addSigner(&event{identity: &e})
+			o.identities.addSigner(&event{said: &e})
 		}
 		return
 	case said == nil || said.ID != i.Event:

@@ -227,11 +227,11 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		o.facts.add(e)
 		c.addSettings(o, e)
 		o.violations.add(e)
-		if e.policy != nil {
+		if p, ok := e.said.(*ledger.PolicyEvent); ok {
 			if o.policies[e.repoID] == nil {
 				o.policies[e.repoID] = make(map[int64]*ledger.PolicyEvent)
 			}
-			o.policies[e.repoID][int64(e.policy.Version)] = e.policy
+			o.policies[e.repoID][int64(p.Version)] = p
 		}
 		var hash *tlog.Hash
 		if e.leaf != nil {

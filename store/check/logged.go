@@ -58,21 +58,33 @@ type receiptKey struct {
 // add adds an event, which must be newer than those before.
 func (l *loggedIdentities) add(e *event) {
 	l.addSigner(e)
-	switch {
-	case e.identity != nil && e.identity.Kind == ledger.KindTrustedRoot:
-		l.versions[rootVersion{e.identity.IdentityID, e.identity.Version}] = e.identity
-	case e.identity != nil && e.identity.Kind == ledger.KindPasskey:
-		l.passkeys[e.identity.IdentityID] = e.identity
-	case e.identity != nil && e.identity.Kind == ledger.KindSigner:
-		l.signers[e.identity.DN] = e.identity
-	case e.identity != nil:
-		l.latest[e.identity.IdentityID] = e.identity
-	case e.key != nil && e.key.Purpose == ledger.KeyOfCA:
-		l.authorities[e.key.Key] = e.key
-	case e.key != nil && e.key.Purpose == ledger.KeyOfReceipts:
-		l.receipts[e.key.ID] = receiptKey{e.seq, e.key.Key, string(e.key.PublicKey), e.key.NotBefore, e.key.NotAfter}
-	case e.kind == ledger.EventIdentity || e.kind == ledger.EventKey && e.key == nil:
-		l.unread++
+	switch said := e.said.(type) {
+	case *ledger.IdentityEvent:
+		l.addIdentity(said)
+	case *ledger.KeyEvent:
+		switch said.Purpose {
+		case ledger.KeyOfCA:
+			l.authorities[said.Key] = said
+		case ledger.KeyOfReceipts:
+			l.receipts[said.ID] = receiptKey{e.seq, said.Key, string(said.PublicKey), said.NotBefore, said.NotAfter}
+		}
+	default:
+		if e.kind == ledger.EventIdentity || e.kind == ledger.EventKey {
+			l.unread++
+		}
+	}
+}
+
+func (l *loggedIdentities) addIdentity(said *ledger.IdentityEvent) {
+	switch said.Kind {
+	case ledger.KindTrustedRoot:
+		l.versions[rootVersion{said.IdentityID, said.Version}] = said
+	case ledger.KindPasskey:
+		l.passkeys[said.IdentityID] = said
+	case ledger.KindSigner:
+		l.signers[said.DN] = said
+	default:
+		l.latest[said.IdentityID] = said
 	}
 }
 
@@ -97,7 +109,7 @@ WHERE org_id = ? AND seq >= ? AND repo_id IS NULL AND type IN ('identity', 'key'
 
 // addSigner adds what an event says of who signs.
 func (l *loggedIdentities) addSigner(e *event) {
-	if i := e.identity; i != nil && i.Kind != ledger.KindTrustedRoot && i.Kind != ledger.KindPasskey {
+	if i, ok := e.said.(*ledger.IdentityEvent); ok && i.Kind != ledger.KindTrustedRoot && i.Kind != ledger.KindPasskey {
 		_ = l.who.Trust(*i) // one that cannot be read names nobody
 	}
 	if a := e.evidence; a != nil {
@@ -163,16 +175,17 @@ func (l *loggedFacts) add(e *event) {
 	if e.kind != ledger.EventCommit {
 		return
 	}
-	if e.known == nil || e.known.Facts == "" {
+	said, ok := e.said.(*ledger.CommitEvent)
+	if !ok || said.Facts == "" {
 		l.unread++
 		return
 	}
-	key := commitKey(e.repoID, e.known.Commit)
+	key := commitKey(e.repoID, said.Commit)
 	if _, ok := l.latest[key]; !ok && len(l.latest) >= l.limit {
 		l.left++
 		return
 	}
-	l.latest[key] = shorten(e.known.Facts)
+	l.latest[key] = shorten(said.Facts)
 }
 
 // loggedSettings has what the audit events of an org say of access and settings.
@@ -188,12 +201,13 @@ func newLoggedSettings(end int64) loggedSettings {
 
 // add adds an event, which must be newer than those before. It returns what is wrong with it.
 func (l *loggedSettings) add(e *event) (problem string) {
-	switch {
-	case e.kind != ledger.EventAudit:
+	if e.kind != ledger.EventAudit {
 		return ""
-	case e.audit == nil:
+	}
+	said, ok := e.said.(*ledger.AuditEvent)
+	if !ok {
 		l.unread++
 		return ""
 	}
-	return l.replay.Add(e.seq, e.audit)
+	return l.replay.Add(e.seq, said)
 }

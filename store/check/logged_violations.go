@@ -40,17 +40,21 @@ func opening(repo int64, v *ledger.ViolationEvent) shortDigest {
 
 // add adds an event, which must be newer than those before.
 func (l *loggedViolations) add(e *event) {
-	switch v := e.violation; {
-	case e.kind == ledger.EventViolation && v == nil:
-		l.unread++
-	case e.kind == ledger.EventViolation && v.Status == ledger.ViolationOpened:
-		l.opened[v.Attestation] = opening(e.repoID, v)
-	case e.kind == ledger.EventViolation && v.ClosedBy != nil:
-		l.closed[v.Attestation] = closedViolation{*v.ClosedBy, v.Timestamp}
-	case e.known != nil:
-		l.known = cmp.Or(l.known, e.known.Timestamp)
-		for _, field := range e.known.Corrected {
-			l.corrected[correctedField{e.repoID, e.known.Commit, e.known.Timestamp, field}]++
+	switch said := e.said.(type) {
+	case *ledger.ViolationEvent:
+		if said.Status == ledger.ViolationOpened {
+			l.opened[said.Attestation] = opening(e.repoID, said)
+		} else if said.ClosedBy != nil {
+			l.closed[said.Attestation] = closedViolation{*said.ClosedBy, said.Timestamp}
+		}
+	case *ledger.CommitEvent:
+		l.known = cmp.Or(l.known, said.Timestamp)
+		for _, field := range said.Corrected {
+			l.corrected[correctedField{e.repoID, said.Commit, said.Timestamp, field}]++
+		}
+	default:
+		if e.kind == ledger.EventViolation {
+			l.unread++
 		}
 	}
 }

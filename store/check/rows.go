@@ -32,22 +32,9 @@ type event struct {
 	evidence  *evidence
 	isChecked bool // by eachEvent
 
-	// hash is the hash of the leaf in the tree, and said the body of an attestation's event. It
-	// is nil if the body is not that of the leaf.
-	hash tlog.Hash
-	said *ledger.AttestationEvent
-	// policy is the body of the event of a policy.
-	policy *ledger.PolicyEvent
-	// identity is the body of the event of an identity, if it is that of the leaf.
-	identity *ledger.IdentityEvent
-	// key is the body of the event of a key, if it is that of the leaf.
-	key *ledger.KeyEvent
-	// known is the body of the event of a commit, if it is that of the leaf.
-	known *ledger.CommitEvent
-	// violation is the body of the event of a violation, if it is that of the leaf.
-	violation *ledger.ViolationEvent
-	// audit is the body of the event of an administrative action, if it is that of the leaf.
-	audit *ledger.AuditEvent
+	hash tlog.Hash // of the leaf in the tree
+	// said is the body, if it can be read and is that of the leaf; nil otherwise.
+	said ledger.Event
 }
 
 func (e *event) row() string { return fmt.Sprintf("event %d (%s)", e.seq, e.public) }
