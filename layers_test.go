@@ -177,8 +177,9 @@ var mayImport = map[string][]string{
 	"store/check": {
 		"internal/parallel", "ledger", "ledger/attestation", "ledger/ca", "ledger/facts", "ledger/identity",
 		"ledger/member", "ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify", "ledger/settings",
-		"store", "store/internal/envelope", "store/recheck", "store/sqldb",
+		"store", "store/check/report", "store/internal/envelope", "store/sqldb",
 	},
+	"store/check/report": {"ledger/proof/verify", "store", "store/sqldb"},
 	// Copies a ledger from one engine to another.
 	"store/transfer": {"store", "store/postgres", "store/sqldb", "store/sqlite"},
 	"store/metrics":  {"ledger", "store", "store/sqldb"},

@@ -42,7 +42,7 @@ func (c *checker) links(ctx context.Context, o *org, events []*event) error {
 		return nil
 	}
 	by := make(map[linkKey]int64)
-	err := c.read(ctx, func(conn *sqldb.Conn) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.EachIn(func(row sqldb.Scanner) error {
 			var k linkKey
 			var digest []byte
@@ -71,9 +71,9 @@ func (c *checker) compareLinks(o *org, a *evidence, by map[linkKey]int64) {
 	for _, l := range a.links.list {
 		switch id, ok := by[linkKey{l, a.commitID, a.signerID, a.identity}]; {
 		case !ok:
-			c.problemf("artifact", o.name, a.row(), "its artifact %x is not linked with its commit", l.digest)
+			c.Problemf("artifact", o.name, a.row(), "its artifact %x is not linked with its commit", l.digest)
 		case id > a.id:
-			c.problemf("artifact", o.name, a.row(), "the artifact %x is linked by a later one, in row %d", l.digest, id)
+			c.Problemf("artifact", o.name, a.row(), "the artifact %x is linked by a later one, in row %d", l.digest, id)
 		case id == a.id:
 			o.linked++
 		}
@@ -90,7 +90,7 @@ func (c *checker) compareLinks(o *org, a *evidence, by map[linkKey]int64) {
 // pruned envelope are not known.
 func (c *checker) countLinks(ctx context.Context, o *org) error {
 	if o.isUnmapped {
-		c.uncheckedf("%s: the artifacts of commits: statements are still to be mapped by the rules of this release", o.name)
+		c.Uncheckedf("%s: the artifacts of commits: statements are still to be mapped by the rules of this release", o.name)
 		return nil
 	}
 	if o.artifacts == o.linked {
@@ -98,7 +98,7 @@ func (c *checker) countLinks(ctx context.Context, o *org) error {
 	}
 
 	var pruned int64
-	err := c.read(ctx, func(conn *sqldb.Conn) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Row(`
 SELECT count(*) FROM artifacts l /*+ordered*/ JOIN envelopes e ON e.attestation_id = l.attestation_id
 WHERE l.org_id = ? AND e.payload_at < 0`, o.id).Scan(&pruned)
@@ -107,7 +107,7 @@ WHERE l.org_id = ? AND e.payload_at < 0`, o.id).Scan(&pruned)
 		return fmt.Errorf("count artifacts: %w", err)
 	}
 	if o.artifacts != o.linked+pruned {
-		c.problemf("artifact", o.name, "", "%d artifacts are linked with commits, and attestations link %d of them",
+		c.Problemf("artifact", o.name, "", "%d artifacts are linked with commits, and attestations link %d of them",
 			o.artifacts, o.linked+pruned)
 	}
 	return nil

@@ -42,13 +42,13 @@ func (c *checker) audits(org string, events []*event, rows map[int64]auditRow) {
 		delete(rows, e.seq)
 		switch want, isSaid := e.auditRow(); {
 		case !ok:
-			c.problemf("audit", org, e.row(), "the list of administrative actions does not have it")
+			c.Problemf("audit", org, e.row(), "the list of administrative actions does not have it")
 		case isSaid && row != want:
-			c.problemf("audit", org, e.row(), "the list of administrative actions has %+v of it, want %+v", row, want)
+			c.Problemf("audit", org, e.row(), "the list of administrative actions has %+v of it, want %+v", row, want)
 		}
 	}
 	for seq := range rows {
-		c.problemf("audit", org, eventRange(seq, seq+1),
+		c.Problemf("audit", org, eventRange(seq, seq+1),
 			"the list of administrative actions has it, and it is not of the type %s",
 			ledger.EventAudit)
 	}

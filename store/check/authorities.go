@@ -41,7 +41,7 @@ func (a authority) digest() string {
 // in use, and that the events about them say the same.
 func (c *checker) authorities(ctx context.Context, o *org) error {
 	var list []authority
-	err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+	err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 		list, err = sqldb.All(conn, scanAuthority, `
 SELECT c.identity_id, coalesce(i.kind, ''), coalesce(i.pem, ''), c.purpose, c.retired_at > 0
 FROM cas c LEFT JOIN identities i ON i.identity_id = c.identity_id AND i.org_id = c.org_id
@@ -58,7 +58,7 @@ WHERE c.org_id = ? ORDER BY c.id`, o.id)
 	inUse, rows := make(map[string]int), make(map[string]bool)
 	for _, a := range list {
 		if rows[a.digest()] {
-			c.problemf("CA", o.name, "CA "+a.id, "there are two rows of it")
+			c.Problemf("CA", o.name, "CA "+a.id, "there are two rows of it")
 		}
 		rows[a.digest()] = true
 		if !a.retired {
@@ -68,12 +68,12 @@ WHERE c.org_id = ? ORDER BY c.id`, o.id)
 	}
 	for _, purpose := range slices.Sorted(maps.Keys(inUse)) {
 		if n := inUse[purpose]; n > 1 {
-			c.problemf("CA", o.name, "", "%d CAs for the purpose %q are in use, and at most one may be", n, purpose)
+			c.Problemf("CA", o.name, "", "%d CAs for the purpose %q are in use, and at most one may be", n, purpose)
 		}
 	}
 	for _, digest := range slices.Sorted(maps.Keys(o.identities.authorities)) {
 		if !rows[digest] {
-			c.problemf("CA", o.name, "CA with the certificate "+digest,
+			c.Problemf("CA", o.name, "CA with the certificate "+digest,
 				"there are events about it, the last is %s, and no row", o.identities.authorities[digest].ID)
 		}
 	}
@@ -85,15 +85,15 @@ func (c *checker) authority(o *org, a authority) {
 	switch a.kind {
 	case identity.RootIdentity:
 	case "":
-		c.problemf("CA", o.name, "CA "+a.id, "the org has no such identity")
+		c.Problemf("CA", o.name, "CA "+a.id, "the org has no such identity")
 		return
 	default:
-		c.problemf("CA", o.name, "CA "+a.id, "the identity is of the kind %s, and must be a root", a.kind)
+		c.Problemf("CA", o.name, "CA "+a.id, "the identity is of the kind %s, and must be a root", a.kind)
 		return
 	}
 
 	if p := ca.Purpose(a.purpose); p != ca.Jobs && p != ca.People {
-		c.problemf("CA", o.name, "CA "+a.id, "it has the purpose %q, which is not one of a CA", a.purpose)
+		c.Problemf("CA", o.name, "CA "+a.id, "it has the purpose %q, which is not one of a CA", a.purpose)
 	}
 	action := ledger.KeyAdded
 	if a.retired {
@@ -103,8 +103,8 @@ func (c *checker) authority(o *org, a authority) {
 	switch {
 	case said == nil && o.identities.unread > 0: // perhaps one of those
 	case said == nil:
-		c.problemf("CA", o.name, "CA "+a.id, "there is no event about it")
+		c.Problemf("CA", o.name, "CA "+a.id, "there is no event about it")
 	case said.Action != action:
-		c.problemf("CA", o.name, "CA "+a.id, "the row says %q, and event %s %q", action, said.ID, said.Action)
+		c.Problemf("CA", o.name, "CA "+a.id, "the row says %q, and event %s %q", action, said.ID, said.Action)
 	}
 }

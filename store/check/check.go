@@ -14,8 +14,16 @@ import (
 	"github.com/ledgerd/ledgerd/internal/parallel"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/check/report"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
+
+// A Report is what a check has found.
+type Report = report.Report
+
+// A Problem is something in the database that contradicts the rest of it, or what is known about it from
+// elsewhere.
+type Problem = report.Problem
 
 // Run checks a database file. The error means that it could not be checked.
 func Run(ctx context.Context, path string, o Options) (Report, error) {
@@ -30,25 +38,25 @@ func Run(ctx context.Context, path string, o Options) (Report, error) {
 	if err = c.keep(o.Seen); err == nil {
 		err = c.run(ctx)
 	}
-	return c.result(), errors.Join(err, db.Changed(), db.Close())
+	return c.Result(), errors.Join(err, db.Changed(), db.Close())
 }
 
 // OfSchema returns the report of a database with another schema than ledgerd creates. What is in such a
 // database is not read.
 func OfSchema(e *sqldb.SchemaError) Report {
-	r := newReporter()
+	r := report.New()
 	for _, difference := range e.Differences {
-		r.problemf("schema", "", "", "%s", difference)
+		r.Problemf("schema", "", "", "%s", difference)
 	}
-	r.uncheckedf("the rows, because the schema is not that of ledgerd")
-	return r.result()
+	r.Uncheckedf("the rows, because the schema is not that of ledgerd")
+	return r.Result()
 }
 
 // run runs all checks. One that cannot read the file is a problem, and the others go on. The
 // file itself is checked by one CPU, while the others check the events.
 func (c *checker) run(ctx context.Context) error {
 	part := func(name string, check func(context.Context) error) error {
-		if err := c.tolerate(ctx, name, check(ctx)); err != nil {
+		if err := c.Tolerate(ctx, name, check(ctx)); err != nil {
 			return fmt.Errorf("check %s: %w", name, err)
 		}
 		return nil
@@ -73,12 +81,12 @@ func (c *checker) run(ctx context.Context) error {
 
 // file checks the file itself.
 func (c *checker) file(ctx context.Context) error {
-	return c.db.CheckFile(ctx, func(damage string) { c.problemf("file", "", "", "%s", damage) })
+	return c.Source.CheckFile(ctx, func(damage string) { c.Problemf("file", "", "", "%s", damage) })
 }
 
 // mapping reads which attestations were mapped again by later rules than their own.
 func (c *checker) mapping(ctx context.Context) error {
-	return c.read(ctx, func(conn *sqldb.Conn) error {
+	return c.Read(ctx, func(conn *sqldb.Conn) error {
 		err := conn.Row("SELECT EXISTS (SELECT 1 FROM clock)").Scan(&c.vouching.isCorrected)
 		if err != nil {
 			return err

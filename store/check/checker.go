@@ -3,12 +3,11 @@ package check
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/check/report"
 )
 
 // Options configures a check.
@@ -51,8 +50,7 @@ type kept struct {
 
 // A checker checks one database.
 type checker struct {
-	*reporter
-	db store.Source
+	*report.Database
 	// store derives states, on the same engine.
 	store *store.Store
 	step  func(step string, done, total int64)
@@ -64,13 +62,12 @@ type checker struct {
 }
 
 func newChecker(db store.Source, o Options) *checker {
-	found := newReporter()
-	db = source{db, found}
-	reader := store.NewReader(db, store.Options{
+	d := report.Of(db)
+	reader := store.NewReader(d.Source, store.Options{
 		ParseRoot: o.ParseRoot, SecretKeys: o.SecretKeys, Now: o.Now, RadarMemory: o.RadarMemory,
 	})
 	c := &checker{
-		reporter: found, db: db, store: reader,
+		Database: d, store: reader,
 		step: o.Progress, others: o.Others, maxKnown: cmp.Or(o.maxKnown, maxKnown),
 	}
 	c.vouching = vouching{keyrings: make(map[string]voucher), parseRoot: o.ParseRoot}
@@ -78,29 +75,4 @@ func newChecker(db store.Source, o Options) *checker {
 		c.step = func(string, int64, int64) {}
 	}
 	return c
-}
-
-// tolerate reports what cannot be read as a problem, be it a part of the file or a value, and returns all
-// other errors.
-func (c *checker) tolerate(ctx context.Context, what string, err error) error {
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	unread, isValue := errors.AsType[*sqldb.ValueError](err)
-	switch class := sqldb.ClassOf(err); {
-	case class == sqldb.Failing:
-		c.problemf("file", "", "", "%s cannot be read: %v", what, err)
-	case isValue:
-		c.unread(unread, "so "+what+" cannot be checked")
-	case class == sqldb.Other:
-		c.problemf("value", "", "", "%s cannot be checked: %v", what, err)
-	default:
-		return err
-	}
-	return nil
-}
-
-// read runs fn in a read transaction.
-func (c *checker) read(ctx context.Context, fn func(*sqldb.Conn) error) error {
-	return c.db.Read(ctx, sqldb.Reader{Lane: sqldb.Writes}, fn)
 }

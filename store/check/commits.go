@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"github.com/ledgerd/ledgerd/store/check/report"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -27,7 +28,7 @@ FROM transitions t LEFT JOIN events e ON e.id = t.event WHERE t.commit_id BETWEE
 
 // repos returns the repos of an org.
 func (c *checker) repos(ctx context.Context, org int64) (list []repo, err error) {
-	err = c.read(ctx, func(conn *sqldb.Conn) (err error) {
+	err = c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 		list, err = sqldb.All(conn, func(row sqldb.Scanner) (r repo, err error) {
 			return r, row.Scan(&r.id, &r.name, &r.policyVersion, &r.policyDigest, &r.attestations, &r.deleted, &r.sends)
 		}, `
@@ -43,7 +44,7 @@ FROM repos WHERE org_id = ? ORDER BY id`, org)
 func (c *checker) commits(ctx context.Context, o *org, r repo) error {
 	for after := int64(0); ; {
 		var page []*commit
-		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			if page, err = readCommits(conn, r.id, after); err != nil {
 				return err
 			}
@@ -53,7 +54,7 @@ func (c *checker) commits(ctx context.Context, o *org, r repo) error {
 			return err
 		}
 		eachOf(page, func(v *commit) { c.commit(o.name, r, v) })
-		c.count(func(r *Report) *int64 { return &r.Commits }, int64(len(page)))
+		c.Count(func(r *report.Report) *int64 { return &r.Commits }, int64(len(page)))
 		after = page[len(page)-1].id
 	}
 }
@@ -96,14 +97,14 @@ func (c *checker) commit(org string, r repo, v *commit) {
 	for _, t := range v.transitions {
 		err := states.Add(ledger.StateEvent{ID: t.event, Commit: v.sha, From: t.from, To: t.to, Timestamp: t.at}, true)
 		if err != nil {
-			c.problemf(verify.CheckStates, org, row, "%v", err)
+			c.Problemf(verify.CheckStates, org, row, "%v", err)
 		}
 		c.transition(org, r, row, v.sha, t)
 	}
 	if err := states.Check(v.sha, v.state, v.since); err != nil {
-		c.problemf(verify.CheckStates, org, row, "%v", err)
+		c.Problemf(verify.CheckStates, org, row, "%v", err)
 	} else if len(v.transitions) == 0 && v.since != v.registered {
-		c.problemf(verify.CheckStates, org, row, "it is %s since %s, and was registered at %s", v.state, v.since,
+		c.Problemf(verify.CheckStates, org, row, "it is %s since %s, and was registered at %s", v.state, v.since,
 			v.registered)
 	}
 }
@@ -111,7 +112,7 @@ func (c *checker) commit(org string, r repo, v *commit) {
 // transition compares a transition with its event, in which the repo may have a former name.
 func (c *checker) transition(org string, r repo, row, sha string, t transition) {
 	if t.kind != ledger.EventState {
-		c.problemf(verify.CheckStates, org, row, "the transition from %s to %s has no event", t.from, t.to)
+		c.Problemf(verify.CheckStates, org, row, "the transition from %s to %s has no event", t.from, t.to)
 		return
 	}
 	var e ledger.StateEvent
@@ -128,7 +129,7 @@ func (c *checker) transition(org string, r repo, row, sha string, t transition) 
 		err = fmt.Errorf("its event %s is about %s@%s", t.event, e.Repo, e.Commit)
 	}
 	if err != nil {
-		c.problemf(verify.CheckStates, org, row, "%v", err)
+		c.Problemf(verify.CheckStates, org, row, "%v", err)
 	}
 }
 
@@ -140,7 +141,7 @@ func (c *checker) derive(ctx context.Context, o *org, r repo) error {
 		result, err := c.store.Recheck(ctx, r.id, after)
 		_, isValue := errors.AsType[*sqldb.ValueError](err)
 		if err != nil && ctx.Err() == nil && sqldb.ClassOf(err) == sqldb.Other && !isValue {
-			c.problemf(verify.CheckDerivation, o.name, "repo "+r.name, "the states cannot be derived: %v", err)
+			c.Problemf(verify.CheckDerivation, o.name, "repo "+r.name, "the states cannot be derived: %v", err)
 			return nil
 		}
 		if err != nil || result.Last == 0 {
@@ -151,16 +152,16 @@ func (c *checker) derive(ctx context.Context, o *org, r repo) error {
 		}
 
 		for _, m := range result.Moves {
-			c.problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit, "%v", verify.Derived(m.From, m.To))
+			c.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit, "%v", verify.Derived(m.From, m.To))
 		}
 		for _, m := range result.Standings {
-			c.problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit,
+			c.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit,
 				"its standing is stored as %s, and its evidence gives %s", m.From, m.To)
 		}
 		for _, d := range result.Differences {
-			c.problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
+			c.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
 		}
-		c.count(func(r *Report) *int64 { return &r.Pending }, result.Pending)
+		c.Count(func(r *report.Report) *int64 { return &r.Pending }, result.Pending)
 		if err := c.known(ctx, o, r, result.Known); err != nil {
 			return err
 		}

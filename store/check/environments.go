@@ -26,7 +26,7 @@ type environmentNames struct {
 
 // environments derives again what runs in the environments of a repo, and what was rolled back.
 func (c *checker) environments(ctx context.Context, o *org, r repo) error {
-	return c.read(ctx, func(conn *sqldb.Conn) error {
+	return c.Read(ctx, func(conn *sqldb.Conn) error {
 		names, err := environmentsOf(conn, o.id)
 		if err != nil {
 			return err
@@ -53,7 +53,7 @@ func (c *checker) environments(ctx context.Context, o *org, r repo) error {
 SELECT (SELECT count(*) FROM deployments WHERE repo_id = ?) + (SELECT count(*) FROM environments WHERE repo_id = ?)`,
 			r.id, r.id).Scan(&stored)
 		if err == nil && stored != rows {
-			c.problemf("environment", o.name, "repo "+r.name, "%d rows of deployments and environments are of no environment",
+			c.Problemf("environment", o.name, "repo "+r.name, "%d rows of deployments and environments are of no environment",
 				stored-rows)
 		}
 		return err
@@ -126,7 +126,7 @@ func (e *replaying) compare() (rows int64, err error) {
 	if e.unchecked == "" {
 		derived.replay(e.steps, e.breaches)
 	} else {
-		e.uncheckedf("%s: what runs in %s of %s: %s", e.o.name, e.names.deploy, e.r.name, e.unchecked)
+		e.Uncheckedf("%s: what runs in %s of %s: %s", e.o.name, e.names.deploy, e.r.name, e.unchecked)
 	}
 
 	rows, err = e.compareRows(derived.rows)
@@ -143,7 +143,7 @@ func (e *replaying) compare() (rows int64, err error) {
 		return 0, fmt.Errorf("read the last change: %w", err)
 	}
 	if latest != derived.latest && e.unchecked == "" {
-		e.problemf("environment", e.o.name, e.row(), "the attestation in row %d has changed it last, and its row says that "+
+		e.Problemf("environment", e.o.name, e.row(), "the attestation in row %d has changed it last, and its row says that "+
 			"in row %d", derived.latest, latest)
 	}
 	return rows, nil
@@ -165,15 +165,15 @@ func (e *replaying) compareRows(derived map[int64]deployment) (rows int64, err e
 		switch {
 		case err != nil || d == want || e.unchecked != "":
 		case !ok:
-			e.problemf("deployment", e.o.name, e.row(), "the commit in row %d was not deployed, and its row says %+v", commit, d)
+			e.Problemf("deployment", e.o.name, e.row(), "the commit in row %d was not deployed, and its row says %+v", commit, d)
 		default:
-			e.problemf("deployment", e.o.name, e.row(), different, commit, d, want)
+			e.Problemf("deployment", e.o.name, e.row(), different, commit, d, want)
 		}
 		return err
 	}, "SELECT commit_id, attestation_id, required, ended_id FROM deployments WHERE repo_id = ? AND predicate_id = ?",
 		e.r.id, e.names.deployID)
 	for _, commit := range slices.Sorted(maps.Keys(derived)) {
-		e.problemf("deployment", e.o.name, e.row(), different, commit, deployment{}, derived[commit])
+		e.Problemf("deployment", e.o.name, e.row(), different, commit, deployment{}, derived[commit])
 	}
 	return rows, err
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"github.com/ledgerd/ledgerd/store/check/report"
 )
 
 // event checks a row on its own: whether its leaf commits to the body, and the body is that
@@ -19,23 +20,23 @@ func (c *checker) event(org string, e *event) {
 	copy(leaf.Hash[:], e.leaf)
 	e.hash = leaf.LeafHash()
 	if len(e.leaf) != len(leaf.Hash) {
-		c.problemf(verify.CheckBody, org, e.row(), "the leaf has %d bytes, want %d", len(e.leaf), len(leaf.Hash))
+		c.Problemf(verify.CheckBody, org, e.row(), "the leaf has %d bytes, want %d", len(e.leaf), len(leaf.Hash))
 		return
 	}
 
 	switch {
 	case e.salt == nil && len(e.body) == 0:
-		c.count(func(r *Report) *int64 { return &r.Pruned }, 1)
-		c.failed(org, e.row(), verify.Pruned(leaf))
+		c.Count(func(r *report.Report) *int64 { return &r.Pruned }, 1)
+		c.Failed(org, e.row(), verify.Pruned(leaf))
 		return
 	case len(e.salt) != proof.SaltSize:
-		c.problemf(verify.CheckBody, org, e.row(),
+		c.Problemf(verify.CheckBody, org, e.row(),
 			"the salt has %d bytes, want %d, so nothing shows what the leaf commits to", len(e.salt), proof.SaltSize)
 		return
 	}
 	opening := proof.Opening{Salt: (*proof.Salt)(e.salt), Leaf: leaf}
 	if err := opening.VerifyHash(e.body); err != nil {
-		c.problemf(verify.CheckBody, org, e.row(), "%v", err)
+		c.Problemf(verify.CheckBody, org, e.row(), "%v", err)
 		return
 	}
 	c.said(org, e, leaf)
@@ -44,15 +45,15 @@ func (c *checker) event(org string, e *event) {
 // said checks that the body of an event is that of its row, and keeps it.
 func (c *checker) said(org string, e *event, leaf proof.Leaf) {
 	body, check := verify.Read(leaf, e.body)
-	c.failed(org, e.row(), check)
+	c.Failed(org, e.row(), check)
 	if check.Status == verify.Failed {
 		return
 	}
 	if check.Status == verify.NotChecked {
-		c.incompletef("%s: %s: %s", org, e.row(), check.Detail)
+		c.Incompletef("%s: %s: %s", org, e.row(), check.Detail)
 	}
 	if err := body.Names(cmp.Or(e.org, org), e.repo); err != nil {
-		c.problemf(verify.CheckBody, org, e.row(), "%v", err)
+		c.Problemf(verify.CheckBody, org, e.row(), "%v", err)
 	}
 	e.said = body.Event
 }

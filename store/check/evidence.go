@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"github.com/ledgerd/ledgerd/store/check/report"
 )
 
 // evidence checks the attestation of an event: that its envelope is signed by the key of the
@@ -16,7 +17,7 @@ import (
 func (c *checker) evidence(org string, e *event) {
 	a := e.evidence
 	if a == nil {
-		c.problemf(verify.CheckAttestations, org, e.row(), "the ledger does not have its attestation")
+		c.Problemf(verify.CheckAttestations, org, e.row(), "the ledger does not have its attestation")
 		return
 	}
 	defer func() { a.body, a.payload, a.assertion = nil, nil, nil }()
@@ -28,22 +29,22 @@ func (c *checker) evidence(org string, e *event) {
 	whole, ok := a.envelope()
 	switch {
 	case a.isPruned() && len(a.body) == sha256.Size:
-		c.count(func(r *Report) *int64 { return &r.PrunedEnvelopes }, 1)
+		c.Count(func(r *report.Report) *int64 { return &r.PrunedEnvelopes }, 1)
 		v.EnvelopeDigest = a.body
 	case !ok:
-		c.problemf(verify.CheckDigests, org, a.row(), "there is no envelope, or its parts do not fit")
+		c.Problemf(verify.CheckDigests, org, a.row(), "there is no envelope, or its parts do not fit")
 	case a.keyring == nil:
-		c.problemf(verify.CheckSignature, org, a.row(), "it cannot be verified: there is no usable identity %s", a.identity)
+		c.Problemf(verify.CheckSignature, org, a.row(), "it cannot be verified: there is no usable identity %s", a.identity)
 		v.EnvelopeDigest = hashOf(whole)
 	default:
 		v.Envelope = whole
 	}
 
 	if a.revokedAt != 0 && a.revokedAt < a.at {
-		c.problemf(verify.CheckSignature, org, a.row(), "identity %s was revoked", a.dn)
+		c.Problemf(verify.CheckSignature, org, a.row(), "identity %s was revoked", a.dn)
 	}
 	checks, signed := v.Check(verify.Recorded(a.keyring))
-	c.failed(org, a.row(), checks...)
+	c.Failed(org, a.row(), checks...)
 	if signed == nil {
 		return
 	}
@@ -70,7 +71,7 @@ func (c *checker) record(org string, a *evidence, said *ledger.AttestationEvent)
 	r.Org, r.Repo = said.Org, said.Repo // the event has the names of its time, which are those of its row
 	if r.RecordedAt != said.Timestamp && c.vouching.isCorrected {
 		r.RecordedAt = said.Timestamp
-		c.uncheckedf("%s: since when attestations age: an earlier release has corrected that after its clock was ahead", org)
+		c.Uncheckedf("%s: since when attestations age: an earlier release has corrected that after its clock was ahead", org)
 	}
 	return r
 }
@@ -83,7 +84,7 @@ func (c *checker) compareVerdicts(org string, a *evidence, payload []byte) {
 	}
 	for i, want := range c.store.Verdicts(payload, a.expressions) {
 		if got := a.verdicts[i]; got.True != want.True || (got.Error == "") != (want.Error == "") {
-			c.problemf("verdict", org, a.row(), "the expression %s is stored as %t, and is %t", a.expressions[i], got.True,
+			c.Problemf("verdict", org, a.row(), "the expression %s is stored as %t, and is %t", a.expressions[i], got.True,
 				want.True)
 		}
 	}
@@ -100,7 +101,7 @@ func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.At
 	}
 	if a.isUnmapped {
 		if c.vouching.isMapped {
-			c.problemf(verify.CheckRecord, org, a.row(), "the row says that it was mapped by the rules %d, and all are by %d",
+			c.Problemf(verify.CheckRecord, org, a.row(), "the row says that it was mapped by the rules %d, and all are by %d",
 				a.mappingVersion, attestation.MappingVersion)
 		}
 		return
@@ -109,10 +110,10 @@ func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.At
 	a.link(want, artifacts)
 	a.saidAt = want.FinishedAt
 	if a.isLate = a.finishedAt > want.FinishedAt; a.finishedAt < want.FinishedAt {
-		c.problemf(verify.CheckRecord, org, a.row(), "the row says that it finished at %s, and the statement at %s",
+		c.Problemf(verify.CheckRecord, org, a.row(), "the row says that it finished at %s, and the statement at %s",
 			a.finishedAt, want.FinishedAt)
 	}
 	if why := signed.Reason(); a.reason == "" && why != "" {
-		c.problemf(verify.CheckRecord, org, a.row(), "the row has no reason, and the statement %q", why)
+		c.Problemf(verify.CheckRecord, org, a.row(), "the row has no reason, and the statement %q", why)
 	}
 }

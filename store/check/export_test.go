@@ -11,7 +11,7 @@ import (
 func RunOn(ctx context.Context, db store.Source) (Report, error) {
 	c := newChecker(db, Options{ParseRoot: sigstore.ParseRoot})
 	err := c.run(ctx)
-	return c.result(), err
+	return c.Result(), err
 }
 
 // WithMaxKnown returns options with another limit of the commits whose facts are compared.

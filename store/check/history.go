@@ -20,7 +20,7 @@ func (c *checker) history(ctx context.Context, o *org, e *event) error {
 		return nil
 	}
 	if want, ok := o.identities.who.Emails(a.identity, a.certified); ok && !slices.Equal(a.emails, want) {
-		c.problemf(verify.CheckRecord, o.name, a.row(),
+		c.Problemf(verify.CheckRecord, o.name, a.row(),
 			"the row has the e-mail addresses %q of the signer, and identity and "+
 				"certificate %q", strings.Join(a.emails, " "), strings.Join(want, " "))
 	}
@@ -35,7 +35,7 @@ func (c *checker) history(ctx context.Context, o *org, e *event) error {
 	}
 
 	var isExplained bool
-	err := c.read(ctx, func(conn *sqldb.Conn) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Row(`
 SELECT EXISTS (SELECT 1 FROM attestations a /*+ordered*/ JOIN attestations b ON b.commit_id = a.commit_id
   AND b.predicate_id = a.predicate_id AND b.slot = a.slot AND b.finished_at = a.finished_at AND b.id < a.id
@@ -45,7 +45,7 @@ SELECT EXISTS (SELECT 1 FROM attestations a /*+ordered*/ JOIN attestations b ON 
 		return fmt.Errorf("read the attestation before: %w", err)
 	}
 	if !isExplained {
-		c.problemf(verify.CheckRecord, o.name, a.row(),
+		c.Problemf(verify.CheckRecord, o.name, a.row(),
 			"the row says that it finished at %s, and neither it nor one before says so", a.finishedAt)
 	}
 	return nil

@@ -17,7 +17,7 @@ func (c *checker) identities(ctx context.Context, o *org) error {
 	logged := &o.identities
 	for after := int64(0); ; {
 		var page []keyed
-		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, scanIdentity, `
 SELECT id, identity_id, kind, dn, email, emails, logins, may, dn_pattern, pem, fingerprint, not_after, revoked_at,
   distrusted_since,
@@ -37,7 +37,7 @@ FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 		for _, i := range page {
 			logged.rows[i.ID] = true
 			if i.isUnlike {
-				c.problemf(verify.CheckIdentity, o.name, "identity "+i.ID,
+				c.Problemf(verify.CheckIdentity, o.name, "identity "+i.ID,
 					"it has not one of a key, a certificate and an entry for keyless signers")
 			}
 			c.identity(o.name, i.Identity)
@@ -48,7 +48,7 @@ FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 
 	for _, id := range slices.Sorted(maps.Keys(logged.latest)) {
 		if !logged.rows[id] {
-			c.problemf(verify.CheckIdentity, o.name, "identity "+id, "there are events about it, the last is %s, and no row",
+			c.Problemf(verify.CheckIdentity, o.name, "identity "+id, "there are events about it, the last is %s, and no row",
 				logged.latest[id].ID)
 		}
 	}
@@ -65,7 +65,7 @@ FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 		return err
 	}
 	if logged.unread > 0 {
-		c.uncheckedf("%s: what %d events say of identities, passkeys and CAs: their bodies are pruned or wrong", o.name,
+		c.Uncheckedf("%s: what %d events say of identities, passkeys and CAs: their bodies are pruned or wrong", o.name,
 			logged.unread)
 	}
 	return nil
@@ -102,7 +102,7 @@ func (c *checker) identity(org string, i identity.Identity) {
 		want, err = n.Identity()
 	}
 	if err != nil {
-		c.uncheckedf("%s: identity %s is not one that this release would accept: %v", org, i.ID, err)
+		c.Uncheckedf("%s: identity %s is not one that this release would accept: %v", org, i.ID, err)
 		return
 	}
 	for _, field := range []struct{ name, row, pem string }{
@@ -110,7 +110,7 @@ func (c *checker) identity(org string, i identity.Identity) {
 		{"expiry", i.NotAfter.String(), want.NotAfter.String()},
 	} {
 		if field.row != field.pem {
-			c.problemf(verify.CheckIdentity, org, "identity "+i.ID, "the row has the %s %s, and its key or certificate %s",
+			c.Problemf(verify.CheckIdentity, org, "identity "+i.ID, "the row has the %s %s, and its key or certificate %s",
 				field.name, field.row, field.pem)
 		}
 	}
@@ -121,7 +121,7 @@ func (c *checker) compareIdentity(o *org, i identity.Identity) {
 	said := o.identities.latest[i.ID]
 	switch {
 	case said == nil && i.Event == "":
-		c.incompletef("%s: identity %s (%s) is in no event: the server logs it at its next start", o.name, i.ID, i.DN)
+		c.Incompletef("%s: identity %s (%s) is in no event: the server logs it at its next start", o.name, i.ID, i.DN)
 		if e, err := i.Logged(ledger.IdentityKnown); err == nil {
 			o.identities.addSigner(&event{said: &e})
 		}
@@ -134,10 +134,10 @@ func (c *checker) compareIdentity(o *org, i identity.Identity) {
 		if said != nil {
 			last = said.ID
 		}
-		c.problemf(verify.CheckIdentity, o.name, "identity "+i.ID,
+		c.Problemf(verify.CheckIdentity, o.name, "identity "+i.ID,
 			"the row has the event %q, and the last event about it is %q", i.Event, last)
 		return
 	}
 
-	c.failed(o.name, "identity "+i.ID, verify.LoggedIdentity(i, said))
+	c.Failed(o.name, "identity "+i.ID, verify.LoggedIdentity(i, said))
 }

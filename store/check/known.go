@@ -31,7 +31,7 @@ func (c *checker) known(ctx context.Context, o *org, r repo, list []facts.Commit
 	}
 
 	var isPending bool
-	err := c.read(ctx, func(conn *sqldb.Conn) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
 		if err := conn.Row(`
 SELECT EXISTS (SELECT 1 FROM backlog WHERE repo_id = ? AND kind = 'log')`, r.id).Scan(&isPending); err != nil {
 			return err
@@ -47,7 +47,7 @@ SELECT EXISTS (SELECT 1 FROM backlog WHERE repo_id = ? AND kind = 'log')`, r.id)
 	}
 	for _, f := range list {
 		if differing[f.ID] {
-			c.problemf(verify.CheckFacts, o.name, "commit "+r.name+"@"+f.ID, "%v", verify.ErrOtherFacts)
+			c.Problemf(verify.CheckFacts, o.name, "commit "+r.name+"@"+f.ID, "%v", verify.ErrOtherFacts)
 		}
 	}
 	return nil
@@ -72,16 +72,16 @@ func (o *org) changedSince(conn *sqldb.Conn, repo int64, commits map[string]bool
 // reportKnown reports events about commits that do not exist, and what was not compared.
 func (c *checker) reportKnown(o *org) {
 	if n := len(o.facts.latest); n > 0 {
-		c.problemf(verify.CheckFacts, o.name, "", "there are events about %d commits that have no row", n)
+		c.Problemf(verify.CheckFacts, o.name, "", "there are events about %d commits that have no row", n)
 	}
 	if o.facts.unlogged > 0 {
-		c.incompletef("%s: what is known of %d commits: the server is still logging what was known before an upgrade",
+		c.Incompletef("%s: what is known of %d commits: the server is still logging what was known before an upgrade",
 			o.name, o.facts.unlogged)
 	}
 	if o.facts.unread > 0 {
-		c.uncheckedf("%s: what %d events say of commits: their bodies are pruned or wrong", o.name, o.facts.unread)
+		c.Uncheckedf("%s: what %d events say of commits: their bodies are pruned or wrong", o.name, o.facts.unread)
 	}
 	if o.facts.left > 0 {
-		c.incompletef("%s: what is known of more than %d commits", o.name, o.facts.limit)
+		c.Incompletef("%s: what is known of more than %d commits", o.name, o.facts.limit)
 	}
 }

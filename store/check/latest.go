@@ -107,7 +107,7 @@ func readDistrusted(conn *sqldb.Conn, org int64) (since map[string]ledger.Time, 
 func (c *checker) latest(org, row string, v *commit) {
 	e := &v.evidence
 	if e.isUnmapped {
-		c.uncheckedf("%s: the latest attestations of commits: statements are still to be mapped by the rules of this release",
+		c.Uncheckedf("%s: the latest attestations of commits: statements are still to be mapped by the rules of this release",
 			org)
 	} else {
 		c.compareLatest(org, row, e)
@@ -115,7 +115,7 @@ func (c *checker) latest(org, row string, v *commit) {
 
 	for _, public := range e.unlike {
 		if !e.isRolledBack {
-			c.problemf(verify.CheckRecord, org, row, "%s was not recorded in the state of the commit that its row says", public)
+			c.Problemf(verify.CheckRecord, org, row, "%s was not recorded in the state of the commit that its row says", public)
 		}
 	}
 
@@ -123,13 +123,13 @@ func (c *checker) latest(org, row string, v *commit) {
 	last := int64(0)
 	for _, n := range e.chain {
 		if n.previous != last {
-			c.problemf(verify.CheckRecord, org, row,
+			c.Problemf(verify.CheckRecord, org, row,
 				"the one in row %d was recorded after row %d, and its row says after row %d", n.id, last, n.previous)
 		}
 		last = n.id
 	}
 	if n := int64(len(e.chain)); v.attestations != n || v.newest != last {
-		c.problemf("counter", org, row, "it counts %d attestations, the last of them row %d, and has %d, the last row %d",
+		c.Problemf("counter", org, row, "it counts %d attestations, the last of them row %d, and has %d, the last row %d",
 			v.attestations, v.newest, n, last)
 	}
 }
@@ -137,16 +137,16 @@ func (c *checker) latest(org, row string, v *commit) {
 func (c *checker) compareLatest(org, row string, e *evidenceOf) {
 	for t, l := range e.derived {
 		if stored := e.stored[t]; stored.id != l.id && !e.replaced[t] {
-			c.problemf("latest", org, row, "attestation %s is the latest of its signer, and the row is of %s", l.public,
+			c.Problemf("latest", org, row, "attestation %s is the latest of its signer, and the row is of %s", l.public,
 				cmp.Or(stored.public, "none"))
 		}
 	}
 	for t, l := range e.stored {
 		switch _, ok := e.derived[t]; {
 		case e.replaced[t]:
-			c.uncheckedf("%s: the latest attestations of some commits: distrusted ones are still to be replaced", org)
+			c.Uncheckedf("%s: the latest attestations of some commits: distrusted ones are still to be replaced", org)
 		case !ok:
-			c.problemf("latest", org, row, "the row is of attestation %s, and none of its signer counts",
+			c.Problemf("latest", org, row, "the row is of attestation %s, and none of its signer counts",
 				cmp.Or(l.public, fmt.Sprint("in row ", l.id)))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"github.com/ledgerd/ledgerd/store/check/report"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -26,7 +27,7 @@ type page struct {
 // events checks the events, leaves and tiles of all orgs.
 func (c *checker) events(ctx context.Context) error {
 	var done, total int64
-	err := c.read(ctx, func(conn *sqldb.Conn) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Row("SELECT coalesce(sum(next_seq), 0) FROM orgs").Scan(&total)
 	})
 	if err != nil {
@@ -43,7 +44,7 @@ func (c *checker) events(ctx context.Context) error {
 				done += events
 				c.step("events", done, total)
 			})
-			if err := c.tolerate(ctx, fmt.Sprintf("the events of org %d", id), err); err != nil {
+			if err := c.Tolerate(ctx, fmt.Sprintf("the events of org %d", id), err); err != nil {
 				return err
 			}
 		}
@@ -57,14 +58,14 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 		return err
 	}
 	var o *org
-	err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+	err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 		o, err = readOrg(conn, id, c.maxKnown)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	c.count(func(r *Report) *int64 { return &r.Orgs }, 1)
+	c.Count(func(r *report.Report) *int64 { return &r.Orgs }, 1)
 	c.checkRows(o)
 
 	for _, l := range o.logs {
@@ -88,7 +89,7 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 				return err
 			}
 			err := c.follow(ctx, o, p)
-			c.count(func(r *Report) *int64 { return &r.Events }, int64(len(p.events)))
+			c.Count(func(r *report.Report) *int64 { return &r.Events }, int64(len(p.events)))
 			step(p.to - p.from)
 			return err
 		})
@@ -97,9 +98,9 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 		}
 		c.finish(o.name, l)
 	}
-	c.count(func(r *Report) *int64 { return &r.Attestations }, o.matched)
+	c.Count(func(r *report.Report) *int64 { return &r.Attestations }, o.matched)
 	if o.attestations != o.matched {
-		c.problemf(verify.CheckAttestations, o.name, "", "there are %d attestations, and %d of them have an event",
+		c.Problemf(verify.CheckAttestations, o.name, "", "there are %d attestations, and %d of them have an event",
 			o.attestations, o.matched)
 	}
 	if err := c.countLinks(ctx, o); err != nil {
@@ -122,7 +123,7 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 		{"members", c.members},
 		{"counters", func(ctx context.Context, o *org) error { return c.counters(ctx, o, repos) }},
 	} {
-		if err := c.tolerate(ctx, p.name+" of "+o.name, p.check(ctx, o)); err != nil {
+		if err := c.Tolerate(ctx, p.name+" of "+o.name, p.check(ctx, o)); err != nil {
 			return fmt.Errorf("check %s: %w", p.name, err)
 		}
 	}
@@ -133,14 +134,14 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 			{"policies", c.policies}, {"deliveries", c.deliveries}, {"commits", c.commits},
 			{"environments", c.environments}, {"radar", c.radar}, {"states", c.derive},
 		} {
-			if err := c.tolerate(ctx, p.name+" of "+o.name+"/"+r.name, p.check(ctx, o, r)); err != nil {
+			if err := c.Tolerate(ctx, p.name+" of "+o.name+"/"+r.name, p.check(ctx, o, r)); err != nil {
 				return fmt.Errorf("check %s: %w", p.name, err)
 			}
 		}
 	}
 	c.reportKnown(o)
 	for _, p := range []orgPart{{"violations", c.violations}, {"keys", c.claimedKeys}} {
-		if err := c.tolerate(ctx, p.name+" of "+o.name, p.check(ctx, o)); err != nil {
+		if err := c.Tolerate(ctx, p.name+" of "+o.name, p.check(ctx, o)); err != nil {
 			return err
 		}
 	}
@@ -161,7 +162,7 @@ type repoPart struct {
 
 // readPage reads a page in one snapshot.
 func (c *checker) readPage(ctx context.Context, o *org, p *page) error {
-	return c.read(ctx, func(conn *sqldb.Conn) (err error) {
+	return c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 		if p.events, err = sqldb.All(conn, scanEvent, selectEvents, o.id, p.from, p.to); err != nil {
 			return fmt.Errorf("read events: %w", err)
 		}
@@ -202,7 +203,7 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 			if len(rest) > 0 {
 				upTo = rest[0].seq
 			}
-			c.problemf(verify.CheckEvents, o.name, eventRange(seq, upTo), "missing")
+			c.Problemf(verify.CheckEvents, o.name, eventRange(seq, upTo), "missing")
 			for ; seq < upTo; seq++ {
 				if err := c.addLeaf(ctx, o.name, p, seq, nil); err != nil {
 					return err
@@ -214,7 +215,7 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		e := rest[0]
 		rest = rest[1:]
 		if e.id <= o.lastRow {
-			c.problemf(verify.CheckEvents, o.name, e.row(), "it was recorded before the event with the number before")
+			c.Problemf(verify.CheckEvents, o.name, e.row(), "it was recorded before the event with the number before")
 		}
 		o.lastRow = e.id
 		if e.evidence != nil {
@@ -237,7 +238,7 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		if e.leaf != nil {
 			hash = &e.hash
 		} else if !l.isBuilding() {
-			c.problemf(verify.CheckBody, o.name, e.row(), "it has no leaf")
+			c.Problemf(verify.CheckBody, o.name, e.row(), "it has no leaf")
 		}
 		if err := c.addLeaf(ctx, o.name, p, seq, hash); err != nil {
 			return err
@@ -260,7 +261,7 @@ func (c *checker) addLeaf(ctx context.Context, org string, p page, seq int64, ha
 	if hash == nil {
 		l.stopped = true
 		if l.isBuilding() {
-			c.uncheckedf("%s: the %s is being built: %d of %d leaves are done", org, l.row(), l.tree.Size(), l.leaves())
+			c.Uncheckedf("%s: the %s is being built: %d of %d leaves are done", org, l.row(), l.tree.Size(), l.leaves())
 		}
 		return nil
 	}
@@ -268,7 +269,7 @@ func (c *checker) addLeaf(ctx context.Context, org string, p page, seq int64, ha
 	err := l.tree.Add(*hash, func(t proof.Tile, hashes []byte) error {
 		stored := p.tile
 		if t.Level > 0 {
-			err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+			err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 				stored, err = readTile(conn, l.id, t.Level, t.N)
 				return err
 			})
@@ -287,12 +288,12 @@ func (c *checker) addLeaf(ctx context.Context, org string, p page, seq int64, ha
 
 // checkTile checks that a stored tile has the hashes of the leaves.
 func (c *checker) checkTile(org string, l *orgLog, t proof.Tile, stored, want []byte) {
-	c.count(func(r *Report) *int64 { return &r.Tiles }, 1)
+	c.Count(func(r *report.Report) *int64 { return &r.Tiles }, 1)
 	if bytes.Equal(stored, want) {
 		return
 	}
 	if len(stored) != len(want) {
-		c.problemf("tile", org, l.tileRow(t), "it has %d bytes, want %d", len(stored), len(want))
+		c.Problemf("tile", org, l.tileRow(t), "it has %d bytes, want %d", len(stored), len(want))
 		return
 	}
 	first, differ := int64(-1), 0
@@ -306,7 +307,7 @@ func (c *checker) checkTile(org string, l *orgLog, t proof.Tile, stored, want []
 
 	span := int64(1) << (t.Level * proof.TileHeight)
 	from := l.first + (t.N*proof.TileWidth+first)*span
-	c.problemf("tile", org, l.tileRow(t), "%d hashes are not those of the leaves: the first is that of %s", differ,
+	c.Problemf("tile", org, l.tileRow(t), "%d hashes are not those of the leaves: the first is that of %s", differ,
 		eventRange(from, from+span))
 }
 
@@ -315,7 +316,7 @@ func (c *checker) compare(org string, l *orgLog) {
 	for ; len(l.anchors) > 0 && l.anchors[0].size == l.tree.Size(); l.anchors = l.anchors[1:] {
 		a := l.anchors[0]
 		if root := l.tree.Root(); root != a.root {
-			c.problemf(verify.CheckCheckpoint, org, l.row(),
+			c.Problemf(verify.CheckCheckpoint, org, l.row(),
 				"%s says that the first %d events have the root %s, and they have %s", a.what, a.size, a.root, root)
 		}
 	}
@@ -333,11 +334,11 @@ func (c *checker) finish(org string, l *orgLog) {
 	}
 	for _, a := range l.anchors {
 		if a.size > l.leaves() {
-			c.problemf(verify.CheckCheckpoint, org, l.row(),
+			c.Problemf(verify.CheckCheckpoint, org, l.row(),
 				"%s has %d events, and the database only %d: events were deleted, or the "+
 					"database is older", a.what, a.size, l.leaves())
 		} else if !l.isBuilding() {
-			c.problemf(verify.CheckCheckpoint, org, l.row(), "%s of %d events cannot be compared, because leaves are missing",
+			c.Problemf(verify.CheckCheckpoint, org, l.row(), "%s of %d events cannot be compared, because leaves are missing",
 				a.what, a.size)
 		}
 	}

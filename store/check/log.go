@@ -136,7 +136,7 @@ func (l *orgLog) tileRow(t proof.Tile) string { return l.row() + " tile " + t.Pa
 
 // nextOrgs returns the row ids of the next orgs.
 func (c *checker) nextOrgs(ctx context.Context, after int64) (ids []int64, err error) {
-	err = c.read(ctx, func(conn *sqldb.Conn) (err error) {
+	err = c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 		ids, err = sqldb.All(conn, scanID, "SELECT id FROM orgs WHERE id > ? ORDER BY id LIMIT ?", after, orgsPage)
 		return err
 	})
@@ -256,21 +256,21 @@ func readTile(conn *sqldb.Conn, log int64, level int, n int64) (hashes []byte, e
 // checkRows checks what the rows of an org and its logs say of each other, without the events.
 func (c *checker) checkRows(o *org) {
 	if o.outside > 0 {
-		c.problemf(verify.CheckEvents, o.name, "", "%d events are not numbered from 0 to %d", o.outside, o.end-1)
+		c.Problemf(verify.CheckEvents, o.name, "", "%d events are not numbered from 0 to %d", o.outside, o.end-1)
 	}
 	if o.listed > 0 {
-		c.problemf("audit", o.name, "", "%d administrative actions or violations are listed whose events do not exist",
+		c.Problemf("audit", o.name, "", "%d administrative actions or violations are listed whose events do not exist",
 			o.listed)
 	}
 
 	if len(o.logs) == 0 || o.logs[len(o.logs)-1].id != o.log || o.logs[len(o.logs)-1].first != o.first {
-		c.problemf("log", o.name, "", "the org's present log is row %d from event %d, which is not its newest log", o.log,
+		c.Problemf("log", o.name, "", "the org's present log is row %d from event %d, which is not its newest log", o.log,
 			o.first)
 	}
 	for i, l := range o.logs {
 		// Numbers are left out if the keys of logs know them from another database.
 		if l.first < 0 || l.leaves() < 0 || i == 0 && (l.first != 0 || l.epoch != 1) {
-			c.problemf("log", o.name, l.row(), "it is number %d of the org's logs, and has the events from %d to %d", i+1,
+			c.Problemf("log", o.name, l.row(), "it is number %d of the org's logs, and has the events from %d to %d", i+1,
 				l.first, l.end-1)
 		}
 		c.checkLevels(o.name, l)
@@ -288,7 +288,7 @@ func (c *checker) checkLevels(org string, l *orgLog) {
 		tiles = (l.tiled>>((n+1)*proof.TileHeight) + proof.TileWidth - 1) / proof.TileWidth
 	}
 	if !slices.Equal(l.stored, want) {
-		c.problemf("tile", org, l.row(), "%d events have the tiles %s, want %s (each: level, number, last)", l.tiled,
+		c.Problemf("tile", org, l.row(), "%d events have the tiles %s, want %s (each: level, number, last)", l.tiled,
 			fmt.Sprint(l.stored), fmt.Sprint(want))
 	}
 }
@@ -297,23 +297,23 @@ func (c *checker) checkLevels(org string, l *orgLog) {
 func (c *checker) checkStored(org string, l *orgLog) {
 	if l.size == 0 && len(l.checkpoint) == 0 {
 		if l.leaves() > 0 {
-			c.uncheckedf("%s: the %s has no checkpoint: without base_url, the server signs none", org, l.row())
+			c.Uncheckedf("%s: the %s has no checkpoint: without base_url, the server signs none", org, l.row())
 		}
 		return
 	}
 	verifier, err := note.NewVerifier(l.vkey)
 	if err != nil {
-		c.problemf(verify.CheckCheckpoint, org, l.row(), "the key %q is not a verifier key: %v", l.vkey, err)
+		c.Problemf(verify.CheckCheckpoint, org, l.row(), "the key %q is not a verifier key: %v", l.vkey, err)
 		return
 	}
 	checkpoint, err := proof.OpenCheckpoint(l.checkpoint, verifier)
 	if err != nil {
-		c.problemf(verify.CheckCheckpoint, org, l.row(), "the stored checkpoint is not signed by the log's key: %v", err)
+		c.Problemf(verify.CheckCheckpoint, org, l.row(), "the stored checkpoint is not signed by the log's key: %v", err)
 		return
 	}
 
 	if checkpoint.Origin != l.origin || checkpoint.Size != l.size {
-		c.problemf(verify.CheckCheckpoint, org, l.row(),
+		c.Problemf(verify.CheckCheckpoint, org, l.row(),
 			"the stored checkpoint is of %s with %d events, and the log is %s with %d",
 			checkpoint.Origin, checkpoint.Size, l.origin, l.size)
 	}
@@ -334,7 +334,7 @@ func (c *checker) checkSeen(org string, l *orgLog, isPresent bool) {
 
 		checkpoint, err := openAs(k.Signed, l.vkey)
 		if err != nil {
-			c.problemf(verify.CheckCheckpoint, org, l.row(), "%s is not signed by the log's key in the database: %v", k.What,
+			c.Problemf(verify.CheckCheckpoint, org, l.row(), "%s is not signed by the log's key in the database: %v", k.What,
 				err)
 			continue
 		}

@@ -21,7 +21,7 @@ type memberRow struct {
 func (c *checker) members(ctx context.Context, o *org) error {
 	for after := int64(0); ; {
 		var page []memberRow
-		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, func(row sqldb.Scanner) (m memberRow, err error) {
 				return m, row.Scan(&m.row, &m.id, &m.dn, &m.folded)
 			}, "SELECT id, member_id, dn, folded FROM members WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200", o.id, after)
@@ -45,22 +45,22 @@ func (c *checker) member(org string, m memberRow) {
 	dn, err := member.ParseDN(m.dn)
 	switch {
 	case err != nil:
-		c.problemf("member", org, "member "+m.id, "its DN is not valid: %v", err)
+		c.Problemf("member", org, "member "+m.id, "its DN is not valid: %v", err)
 	case dn.Fold() != m.folded:
-		c.problemf("member", org, "member "+m.id, "its DN, folded, is %q, and the row has %q", dn.Fold(), m.folded)
+		c.Problemf("member", org, "member "+m.id, "its DN, folded, is %q, and the row has %q", dn.Fold(), m.folded)
 	}
 }
 
 // memberTokens checks the tokens of members.
 func (c *checker) memberTokens(ctx context.Context, o *org) error {
-	return c.read(ctx, func(conn *sqldb.Conn) error {
+	return c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Each(func(row sqldb.Scanner) error {
 			var token, id string
 			var scope ledger.Scope
 			if err := row.Scan(&token, &id, &scope); err != nil {
 				return err
 			}
-			c.problemf("member", o.name, "member "+id, "the token %s with the scope %s is valid, and the member may not do "+
+			c.Problemf("member", o.name, "member "+id, "the token %s with the scope %s is valid, and the member may not do "+
 				"that", token, scope)
 			return nil
 		}, `

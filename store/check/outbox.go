@@ -54,7 +54,7 @@ func (c *checker) deliveries(ctx context.Context, o *org, r repo) error {
 	sends := int64(0)
 	for after := int64(0); ; {
 		var hooks []hook
-		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			hooks, err = sqldb.All(conn, func(row sqldb.Scanner) (h hook, err error) {
 				return h, row.Scan(&h.id, &h.public, &h.events)
 			}, selectHooks, r.id, after, deliveriesPage)
@@ -87,14 +87,14 @@ func (c *checker) sends(ctx context.Context, o *org, r repo, events int64) error
 		return nil
 	}
 	var isChanged bool // since the repos were read
-	err := c.read(ctx, func(conn *sqldb.Conn) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Row("SELECT webhook_events <> ? FROM repos WHERE id = ?", r.sends, r.id).Scan(&isChanged)
 	})
 	if err != nil {
 		return fmt.Errorf("read the types of events: %w", err)
 	}
 	if !isChanged {
-		c.problemf("outbox", o.name, "repo "+r.name, "its webhooks get the types of events %b, and it says %b", events,
+		c.Problemf("outbox", o.name, "repo "+r.name, "its webhooks get the types of events %b, and it says %b", events,
 			r.sends)
 	}
 	return nil
@@ -104,7 +104,7 @@ func (c *checker) sends(ctx context.Context, o *org, r repo, events int64) error
 func (c *checker) deliveriesTo(ctx context.Context, o *org, r repo, h hook) error {
 	for after := ""; ; {
 		var page []delivery
-		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, scanDelivery, selectDeliveries, h.id, after, deliveriesPage)
 			return err
 		})
@@ -113,7 +113,7 @@ func (c *checker) deliveriesTo(ctx context.Context, o *org, r repo, h hook) erro
 		}
 		for _, d := range page {
 			if problem := d.problem(o, r, h); problem != "" {
-				c.problemf("outbox", o.name, "delivery "+d.public+" to "+h.public, "%s", problem)
+				c.Problemf("outbox", o.name, "delivery "+d.public+" to "+h.public, "%s", problem)
 			}
 		}
 		after = page[len(page)-1].public

@@ -22,7 +22,7 @@ func (c *checker) passkeys(ctx context.Context, o *org) error {
 	logged, rows := &o.identities, make(map[string]bool)
 	for after := int64(0); ; {
 		var page []passkeyRow
-		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, func(row sqldb.Scanner) (p passkeyRow, err error) {
 				return p, row.Scan(&p.row, &p.ID, &p.DN, &p.RPID, &p.PublicKey, &p.RemovedAt)
 			}, `
@@ -49,7 +49,7 @@ WHERE p.org_id = ? AND p.id > ? ORDER BY p.id LIMIT 200`, o.id, after)
 
 	for _, id := range slices.Sorted(maps.Keys(logged.passkeys)) {
 		if !rows[id] {
-			c.problemf("passkey", o.name, "passkey "+id, "there are events about it, the last is %s, and no row",
+			c.Problemf("passkey", o.name, "passkey "+id, "there are events about it, the last is %s, and no row",
 				logged.passkeys[id].ID)
 		}
 	}
@@ -61,7 +61,7 @@ func (c *checker) passkey(o *org, p passkey.Passkey) {
 	said := o.identities.passkeys[p.ID]
 	if said == nil {
 		if o.identities.unread == 0 { // else it is perhaps one of those
-			c.problemf("passkey", o.name, "passkey "+p.ID, "there is no event about it")
+			c.Problemf("passkey", o.name, "passkey "+p.ID, "there is no event about it")
 		}
 		return
 	}
@@ -78,7 +78,7 @@ func (c *checker) passkey(o *org, p passkey.Passkey) {
 		{"time of its removal", row.RevokedAt.String(), said.RevokedAt.String()},
 	} {
 		if field.row != field.event {
-			c.problemf("passkey", o.name, "passkey "+p.ID, "the row has the %s %q, and event %s %q", field.name, field.row,
+			c.Problemf("passkey", o.name, "passkey "+p.ID, "the row has the %s %q, and event %s %q", field.name, field.row,
 				said.ID, field.event)
 		}
 	}

@@ -20,7 +20,7 @@ ORDER BY t.commit_id`
 
 // radar checks that the tips of a repo are commits of it, and derives again the overlaps that block them.
 func (c *checker) radar(ctx context.Context, o *org, r repo) error {
-	err := c.read(ctx, func(conn *sqldb.Conn) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Each(func(row sqldb.Scanner) error {
 			var sha, said string
 			err := row.Scan(&sha, &said)
@@ -29,7 +29,7 @@ func (c *checker) radar(ctx context.Context, o *org, r repo) error {
 				problem = "the radar has it as " + said + " of this repo"
 			}
 			if err == nil {
-				c.problemf("radar", o.name, "commit "+r.name+"@"+sha, "%s", problem)
+				c.Problemf("radar", o.name, "commit "+r.name+"@"+sha, "%s", problem)
 			}
 			return err
 		}, selectOtherTips, r.id)
@@ -40,22 +40,22 @@ func (c *checker) radar(ctx context.Context, o *org, r repo) error {
 
 	return c.store.RecheckRadar(ctx, r.id, func(result recheck.RadarResult) {
 		for _, d := range result.Differences {
-			c.problemf("radar", o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
+			c.Problemf("radar", o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
 		}
 		for _, reason := range result.Unchecked {
-			c.incompletef("%s: overlaps of %s that may block commits: %s", o.name, r.name, reason)
+			c.Incompletef("%s: overlaps of %s that may block commits: %s", o.name, r.name, reason)
 		}
 	})
 }
 
 // overlaps checks that the radar has found overlaps only between two tips of one repo.
 func (c *checker) overlaps(ctx context.Context) error {
-	return c.read(ctx, func(conn *sqldb.Conn) error {
+	return c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Each(func(row sqldb.Scanner) error {
 			var later, earlier int64
 			err := row.Scan(&later, &earlier)
 			if err == nil {
-				c.problemf("radar", "", fmt.Sprintf("overlap of the commits in row %d and %d", later, earlier),
+				c.Problemf("radar", "", fmt.Sprintf("overlap of the commits in row %d and %d", later, earlier),
 					"they are not two tips of one repo")
 			}
 			return err

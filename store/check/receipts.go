@@ -10,7 +10,7 @@ import (
 // receiptKeys checks that the keys of receipts of an org's logs are as the events say that announce them. A key
 // without a row is announced again.
 func (c *checker) receiptKeys(ctx context.Context, o *org) error {
-	return c.read(ctx, func(conn *sqldb.Conn) error {
+	return c.Read(ctx, func(conn *sqldb.Conn) error {
 		if err := o.identities.readOn(conn, o.id); err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (c *checker) receiptKeysOf(conn *sqldb.Conn, o *org, l *orgLog, end int64) 
 		switch {
 		case !ok && o.identities.unread > 0: // perhaps one of those
 		case !ok || said != k || said.seq < l.first || end >= 0 && said.seq >= end:
-			c.problemf("receipt key", o.name, "key "+k.key, "it is not as its event %q in the %s says", event, l.row())
+			c.Problemf("receipt key", o.name, "key "+k.key, "it is not as its event %q in the %s says", event, l.row())
 		}
 		return nil
 	}, "SELECT key, public_key, not_before, not_after, event_id FROM receipt_keys WHERE log_id = ?", l.id)

@@ -24,7 +24,7 @@ func (c *checker) policies(ctx context.Context, o *org, r repo) error {
 	next, active, isChanging := int64(1), "", false
 	for {
 		var page []version
-		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, func(row sqldb.Scanner) (v version, err error) {
 				return v, row.Scan(&v.number, &v.digest, &v.contract, &v.seq, &v.said.ID, &v.said.Timestamp,
 					&v.said.ChangedBy)
@@ -43,14 +43,14 @@ WHERE p.repo_id = ? AND p.version >= ? ORDER BY p.version LIMIT 20`, r.id, next)
 			}
 			row := fmt.Sprintf("policy %d of %s", v.number, r.name)
 			if v.number != next {
-				c.problemf(verify.CheckPolicy, o.name, row, "the version before is missing")
+				c.Problemf(verify.CheckPolicy, o.name, row, "the version before is missing")
 			}
 			next, active = v.number+1, v.digest
 			said, isLogged := logged[v.number]
 			if err := contractIs(v.contract, v.digest, said); err != nil {
-				c.problemf(verify.CheckPolicy, o.name, row, "%v", err)
+				c.Problemf(verify.CheckPolicy, o.name, row, "%v", err)
 			} else if v.number > 1 && !isLogged {
-				c.problemf(verify.CheckPolicy, o.name, row, "the log has no event of this version")
+				c.Problemf(verify.CheckPolicy, o.name, row, "the log has no event of this version")
 			}
 			c.changeOf(o, row, v.said, said)
 			delete(logged, v.number)
@@ -62,10 +62,10 @@ WHERE p.repo_id = ? AND p.version >= ? ORDER BY p.version LIMIT 20`, r.id, next)
 
 	for number := range logged {
 		row := fmt.Sprintf("policy %d of %s", number, r.name)
-		c.problemf(verify.CheckPolicy, o.name, row, "there is an event of the version, and no row")
+		c.Problemf(verify.CheckPolicy, o.name, row, "there is an event of the version, and no row")
 	}
 	if !isChanging && (r.policyVersion != next-1 || r.policyDigest != active) {
-		c.problemf(verify.CheckPolicy, o.name, "repo "+r.name, "version %d (%s) is active, and the last is %d (%s)",
+		c.Problemf(verify.CheckPolicy, o.name, "repo "+r.name, "version %d (%s) is active, and the last is %d (%s)",
 			r.policyVersion, r.policyDigest, next-1, active)
 	}
 	return nil
@@ -90,11 +90,11 @@ func contractIs(stored []byte, says string, logged *ledger.PolicyEvent) error {
 func (c *checker) changeOf(o *org, row string, has ledger.PolicyEvent, said *ledger.PolicyEvent) {
 	switch {
 	case said == nil && has.ID != "":
-		c.problemf(verify.CheckPolicy, o.name, row, "the row has the event %s, which is not one of the version", has.ID)
+		c.Problemf(verify.CheckPolicy, o.name, row, "the row has the event %s, which is not one of the version", has.ID)
 	case said == nil:
 	case has.ID != "" && has.ID != said.ID, has.Timestamp != said.Timestamp, has.ChangedBy != said.ChangedBy:
 		const text = "by the row and its event %q, %s has changed it at %s, and by event %q %s at %s"
-		c.problemf(verify.CheckPolicy, o.name, row, text, has.ID, has.ChangedBy, has.Timestamp, said.ID, said.ChangedBy,
+		c.Problemf(verify.CheckPolicy, o.name, row, text, has.ID, has.ChangedBy, has.Timestamp, said.ID, said.ChangedBy,
 			said.Timestamp)
 	}
 }
@@ -129,7 +129,7 @@ SELECT state, sum(counted), sum(counted) + sum(n) FROM (
 // counters checks the counters of an org.
 func (c *checker) counters(ctx context.Context, o *org, repos []repo) error {
 	pending := false
-	err := c.read(ctx, func(conn *sqldb.Conn) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Row(`
 SELECT EXISTS (SELECT 1 FROM backlog WHERE org_id = ? AND kind IN ('close', 'excuse'))`, o.id).Scan(&pending)
 	})
@@ -139,7 +139,7 @@ SELECT EXISTS (SELECT 1 FROM backlog WHERE org_id = ? AND kind IN ('close', 'exc
 
 	for i, counter := range counters {
 		if i >= 2 && pending {
-			c.uncheckedf("%s: the %s, because violations are being closed", o.name, counter.row)
+			c.Uncheckedf("%s: the %s, because violations are being closed", o.name, counter.row)
 			continue
 		}
 		err := c.counter(ctx, o.name, counter.row, counter.query, o.id)
@@ -148,13 +148,13 @@ SELECT EXISTS (SELECT 1 FROM backlog WHERE org_id = ? AND kind IN ('close', 'exc
 		}
 	}
 	for _, r := range repos {
-		err := c.read(ctx, func(conn *sqldb.Conn) error {
+		err := c.Read(ctx, func(conn *sqldb.Conn) error {
 			return conn.Each(func(row sqldb.Scanner) error {
 				var state ledger.State
 				var says, has int64
 				err := row.Scan(&state, &says, &has)
 				if err == nil && says != has {
-					c.problemf("counter", o.name, "commits of "+r.name+" in "+state.String(), "the counter is %d, and there are %d",
+					c.Problemf("counter", o.name, "commits of "+r.name+" in "+state.String(), "the counter is %d, and there are %d",
 						says, has)
 				}
 				return err
@@ -169,13 +169,13 @@ SELECT EXISTS (SELECT 1 FROM backlog WHERE org_id = ? AND kind IN ('close', 'exc
 
 // counter checks the counters that a query returns.
 func (c *checker) counter(ctx context.Context, org, what, query string, id int64) error {
-	return c.read(ctx, func(conn *sqldb.Conn) error {
+	return c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Each(func(row sqldb.Scanner) error {
 			var name string
 			var says, has int64
 			err := row.Scan(&name, &says, &has)
 			if err == nil && says != has {
-				c.problemf("counter", org, what+" "+name, "the counter is %d, and there are %d", says, has)
+				c.Problemf("counter", org, what+" "+name, "the counter is %d, and there are %d", says, has)
 			}
 			return err
 		}, query, id)

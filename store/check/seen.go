@@ -13,7 +13,7 @@ func (c *checker) keep(list []Seen) error {
 	for _, s := range list {
 		checkpoint, err := proof.ReadCheckpoint(s.Signed)
 		if err != nil && s.IsLast {
-			c.problemf("checkpoint", "", "", "the last signed checkpoint, %s, is damaged: %v", s.What, err)
+			c.Problemf("checkpoint", "", "", "the last signed checkpoint, %s, is damaged: %v", s.What, err)
 			continue
 		}
 		if err != nil {
@@ -31,7 +31,7 @@ func (c *checker) ask(ctx context.Context, id int64) error {
 		return nil
 	}
 	var origin string
-	err := c.read(ctx, func(conn *sqldb.Conn) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Each(func(row sqldb.Scanner) error { return row.Scan(&origin) },
 			"SELECT l.origin FROM orgs o JOIN logs l ON l.id = o.log_id WHERE o.id = ?", id)
 	})
@@ -41,11 +41,11 @@ func (c *checker) ask(ctx context.Context, id int64) error {
 
 	list, unchecked := c.others(ctx, origin)
 	for _, text := range unchecked {
-		c.uncheckedf("%s", text)
+		c.Uncheckedf("%s", text)
 	}
 	for _, s := range list {
 		if err := c.keep([]Seen{s}); err != nil {
-			c.uncheckedf("%v", err)
+			c.Uncheckedf("%v", err)
 		}
 	}
 	return nil
@@ -55,7 +55,7 @@ func (c *checker) ask(ctx context.Context, id int64) error {
 func (c *checker) checkFound() {
 	for _, k := range c.kept {
 		if !k.found && !k.IsLast {
-			c.problemf("checkpoint", "", "", "%s is of the log %s, which the database does not have", k.What, k.origin)
+			c.Problemf("checkpoint", "", "", "%s is of the log %s, which the database does not have", k.What, k.origin)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // addSettings adds an event, which must be newer than those before.
 func (c *checker) addSettings(o *org, e *event) {
 	if problem := o.settings.add(e); problem != "" {
-		c.problemf("settings", o.name, e.row(), "%s", problem)
+		c.Problemf("settings", o.name, e.row(), "%s", problem)
 	}
 }
 
@@ -25,14 +25,14 @@ func (c *checker) settings(ctx context.Context, o *org) error {
 	for place := store.SettingsStart; place != ""; {
 		var rows []settings.Row
 		var next string
-		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			if rows, next, err = c.store.Settings(conn, o.id, place, settingsPage); err != nil {
 				return err
 			}
 			return c.readAuditsOn(conn, o)
 		})
 		if err != nil && ctx.Err() == nil && sqldb.ClassOf(err) == sqldb.Other {
-			c.problemf("settings", o.name, "", "the rows after %s cannot be read: %v", place, err)
+			c.Problemf("settings", o.name, "", "the rows after %s cannot be read: %v", place, err)
 			return nil
 		}
 		if err != nil {
@@ -49,7 +49,7 @@ func (c *checker) settings(ctx context.Context, o *org) error {
 			}
 			for _, problem := range problems {
 				if logged.unread == 0 { // else it is perhaps because of one of those
-					c.problemf("settings", o.name, row.Kind+" "+row.Target, "%s", problem)
+					c.Problemf("settings", o.name, row.Kind+" "+row.Target, "%s", problem)
 				}
 			}
 		}
@@ -57,22 +57,22 @@ func (c *checker) settings(ctx context.Context, o *org) error {
 
 	for _, missing := range logged.replay.Missing(o.end) {
 		if logged.unread == 0 {
-			c.problemf("settings", o.name, missing, "it is in force by the events about it, and not in the database")
+			c.Problemf("settings", o.name, missing, "it is in force by the events about it, and not in the database")
 		}
 	}
 	if locked > 0 {
-		c.uncheckedf("%s: the signing secrets of %d webhooks: they are encrypted, and webhooks.secrets_key does not have "+
+		c.Uncheckedf("%s: the signing secrets of %d webhooks: they are encrypted, and webhooks.secrets_key does not have "+
 			"the key", o.name, locked)
 	}
 	if unlogged > 0 {
-		c.incompletef("%s: access and settings in %d rows that no event has with all fields: the server logs them in the "+
+		c.Incompletef("%s: access and settings in %d rows that no event has with all fields: the server logs them in the "+
 			"background after an upgrade", o.name, unlogged)
 	}
 	if logged.unread > 0 {
-		c.uncheckedf("%s: access and settings: the bodies of %d audit events are wrong", o.name, logged.unread)
+		c.Uncheckedf("%s: access and settings: the bodies of %d audit events are wrong", o.name, logged.unread)
 	}
 	if left := logged.replay.Left(); left > 0 {
-		c.incompletef("%s: what %d audit events say of access and settings: there are too many resources", o.name, left)
+		c.Incompletef("%s: what %d audit events say of access and settings: there are too many resources", o.name, left)
 	}
 	return nil
 }

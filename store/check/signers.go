@@ -40,7 +40,7 @@ type keyRow struct {
 // signers derives again who the signers of an org are: which of them, and which keys, are one person
 // or individual, and what names they have.
 func (c *checker) signers(ctx context.Context, o *org) error {
-	err := c.read(ctx, func(conn *sqldb.Conn) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
 		rows, err := signersOf(conn, o.id)
 		if err != nil {
 			return err
@@ -83,7 +83,7 @@ func (c *checker) individuals(o *org, rows []signerRow) {
 	individuals := identity.Individuals(named)
 	for _, r := range rows {
 		if want := individuals[r.Person]; r.individual != want {
-			c.problemf("signer", o.name, "signer "+r.dn, "it counts as the individual %d, and by its names it is %d",
+			c.Problemf("signer", o.name, "signer "+r.dn, "it counts as the individual %d, and by its names it is %d",
 				r.individual, want)
 		}
 	}
@@ -93,11 +93,11 @@ func (c *checker) individuals(o *org, rows []signerRow) {
 func (c *checker) signer(o *org, r signerRow) {
 	dn, err := identity.ParseDN(r.dn)
 	if err != nil {
-		c.problemf("signer", o.name, "signer "+r.dn, "its DN is not valid: %v", err)
+		c.Problemf("signer", o.name, "signer "+r.dn, "its DN is not valid: %v", err)
 		return
 	}
 	if r.cn != dn.CN || r.folded != dn.Fold() {
-		c.problemf("signer", o.name, "signer "+r.dn, "the row has the name %q and, folded, %q, and the DN %q and %q", r.cn,
+		c.Problemf("signer", o.name, "signer "+r.dn, "the row has the name %q and, folded, %q, and the DN %q and %q", r.cn,
 			r.folded, dn.CN, dn.Fold())
 	}
 
@@ -112,9 +112,9 @@ func (c *checker) signer(o *org, r signerRow) {
 	switch {
 	case r.distinctBy == want || o.identities.unread > 0:
 	case r.distinctBy == toBeLogged:
-		c.uncheckedf("%s: signer %s is distinct by no event: the server logs it at its next start", o.name, r.dn)
+		c.Uncheckedf("%s: signer %s is distinct by no event: the server logs it at its next start", o.name, r.dn)
 	default:
-		c.problemf("signer", o.name, "signer "+r.dn, "the row says that it is distinct: %t, and the events: %t (%d and %d)",
+		c.Problemf("signer", o.name, "signer "+r.dn, "the row says that it is distinct: %t, and the events: %t (%d and %d)",
 			r.Distinct, want > 0, r.distinctBy, want)
 	}
 }
@@ -130,9 +130,9 @@ func (p *people) compare(row string, person, want int64) {
 	other, isKnown := p.stored[want]
 	switch before, isTaken := p.derived[person]; {
 	case isKnown && other != person:
-		p.problemf("signer", p.o.name, row, "it counts as the person %d, and by its keys and names it is %d", person, other)
+		p.Problemf("signer", p.o.name, row, "it counts as the person %d, and by its keys and names it is %d", person, other)
 	case isTaken && before != want || person == 0:
-		p.problemf("signer", p.o.name, row, "it counts as the person %d, and by its keys and names it is another", person)
+		p.Problemf("signer", p.o.name, row, "it counts as the person %d, and by its keys and names it is another", person)
 	default:
 		p.stored[want], p.derived[person] = person, want
 	}
@@ -148,7 +148,7 @@ func (p *people) compareSigners(rows []signerRow) {
 	}
 	for _, r := range rows {
 		if !isFirst[r.Person] {
-			p.problemf("signer", p.o.name, "signer "+r.dn, "it counts as the person %d, which is not a signer who does",
+			p.Problemf("signer", p.o.name, "signer "+r.dn, "it counts as the person %d, which is not a signer who does",
 				r.Person)
 		}
 	}
@@ -164,7 +164,7 @@ func (p *people) compareKey(k keyRow) {
 	case ok:
 		p.compare(row, k.person, want)
 	case k.person != 0:
-		p.problemf("signer", p.o.name, row, "it counts as the person %d, and nobody has used it", k.person)
+		p.Problemf("signer", p.o.name, row, "it counts as the person %d, and nobody has used it", k.person)
 	}
 }
 
@@ -185,21 +185,21 @@ func (c *checker) names(o *org, rows []signerRow) {
 	for text, dn := range o.identities.who.Names() {
 		n := name{dn.String(), text}
 		if !stored[n] && have[text] < store.MaxNamed {
-			c.problemf("signer", o.name, "signer "+n.dn, "it has the name %q, which is not stored", text)
+			c.Problemf("signer", o.name, "signer "+n.dn, "it has the name %q, which is not stored", text)
 		}
 		delete(stored, n)
 	}
 	for _, n := range slices.SortedFunc(maps.Keys(stored), func(a, b name) int {
 		return cmp.Or(strings.Compare(a.dn, b.dn), strings.Compare(a.name, b.name))
 	}) {
-		c.problemf("signer", o.name, "signer "+n.dn, "the name %q is stored, which it does not have", n.name)
+		c.Problemf("signer", o.name, "signer "+n.dn, "the name %q is stored, which it does not have", n.name)
 	}
 }
 
 // claimedKeys checks that the keys that have signed commits are stored as such. Others may have been
 // claimed before an object said otherwise.
 func (c *checker) claimedKeys(ctx context.Context, o *org) error {
-	err := c.read(ctx, func(conn *sqldb.Conn) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Each(func(row sqldb.Scanner) error {
 			k, err := scanKey(row)
 			if k.isClaimed {
@@ -212,7 +212,7 @@ func (c *checker) claimedKeys(ctx context.Context, o *org) error {
 		return fmt.Errorf("read keys: %w", err)
 	}
 	for _, digest := range slices.Sorted(maps.Keys(o.identities.claimed)) {
-		c.problemf("signer", o.name, "key "+digest, "it has signed a commit, and no row says so")
+		c.Problemf("signer", o.name, "key "+digest, "it has signed a commit, and no row says so")
 	}
 	return nil
 }

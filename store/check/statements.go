@@ -40,7 +40,7 @@ func (c *checker) statements(ctx context.Context, o *org, events []*event) error
 	}
 
 	excused, merged := make(map[int64]exceptionRow), make(map[int64]mergeRow)
-	return c.read(ctx, func(conn *sqldb.Conn) error {
+	return c.Read(ctx, func(conn *sqldb.Conn) error {
 		err := conn.EachIn(func(row sqldb.Scanner) error {
 			var id int64
 			var x exceptionRow
@@ -91,10 +91,10 @@ func (c *checker) compareException(o *org, e *event, row exceptionRow, ok bool) 
 	want := exceptionRow{e.repoID, a.commitID, a.exception.Requirement, a.exception.Reason, a.exception.Until}
 	switch {
 	case !ok:
-		c.problemf("exception", o.name, a.row(), "it is an exception, and has no row")
+		c.Problemf("exception", o.name, a.row(), "it is an exception, and has no row")
 		return
 	case row != want:
-		c.problemf("exception", o.name, a.row(), "the row says %v, and the statement %v", row, want)
+		c.Problemf("exception", o.name, a.row(), "the row says %v, and the statement %v", row, want)
 	}
 	o.excused++
 }
@@ -107,10 +107,10 @@ func (c *checker) compareMerge(conn *sqldb.Conn, o *org, e *event, row mergeRow)
 	got, want := row, mergeRow{commit: a.commitID, source: a.merge.Source.SHA, kind: string(a.merge.Kind)}
 	got.parentState, got.reason, got.isMarked = 0, "", false
 	if !row.isMarked {
-		c.problemf("merge", o.name, a.row(), "the commit or its source is not marked as one")
+		c.Problemf("merge", o.name, a.row(), "the commit or its source is not marked as one")
 	}
 	if got != want {
-		c.problemf("merge", o.name, a.row(), "the row says %v, and the statement %v", got, want)
+		c.Problemf("merge", o.name, a.row(), "the row says %v, and the statement %v", got, want)
 	}
 
 	highest := ledger.Draft
@@ -123,7 +123,7 @@ WHERE c.repo_id = ? AND c.sha = ? AND t.event < ? ORDER BY t.event DESC LIMIT 1`
 		}
 	}
 	if highest = min(highest, ledger.Promotable); row.parentState > highest {
-		c.problemf("merge", o.name, a.row(), "the row says that the first parent was %s, and it was at most %s",
+		c.Problemf("merge", o.name, a.row(), "the row says that the first parent was %s, and it was at most %s",
 			row.parentState, highest)
 	}
 	return nil
@@ -140,7 +140,7 @@ func (c *checker) countStatements(ctx context.Context, o *org) error {
 			continue
 		}
 		var pruned int64
-		err := c.read(ctx, func(conn *sqldb.Conn) error {
+		err := c.Read(ctx, func(conn *sqldb.Conn) error {
 			return conn.Row(`
 SELECT count(*) FROM `+table.name+` x /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id
   /*+ordered*/ JOIN repos r ON r.id = a.repo_id /*+ordered*/ JOIN envelopes e ON e.attestation_id = x.attestation_id
@@ -150,7 +150,7 @@ WHERE r.org_id = ? AND e.payload_at < 0`, o.id).Scan(&pruned)
 			return fmt.Errorf("count %s: %w", table.name, err)
 		}
 		if table.rows != table.found+pruned {
-			c.problemf(table.check, o.name, "", "there are %d %s, and %d attestations are such", table.rows, table.name,
+			c.Problemf(table.check, o.name, "", "there are %d %s, and %d attestations are such", table.rows, table.name,
 				table.found+pruned)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // trustedRoots checks that the versions of an org's trusted roots are those that its events have.
 func (c *checker) trustedRoots(ctx context.Context, o *org) error {
 	var list []identity.TrustedRoot
-	err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+	err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
 		list, err = sqldb.All(conn, scanTrustedRoot, selectTrustedRoot+"WHERE org_id = ? ORDER BY name, version", o.id)
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ func (c *checker) trustedRoots(ctx context.Context, o *org) error {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.version, b.version))
 	})
 	for _, v := range missing {
-		c.problemf(verify.CheckIdentity, o.name, v.String(), "there is the event %s about it, and no row", logged[v].ID)
+		c.Problemf(verify.CheckIdentity, o.name, v.String(), "there is the event %s about it, and no row", logged[v].ID)
 	}
 	return nil
 }
@@ -55,18 +55,18 @@ func (c *checker) trustedRoot(o *org, r identity.TrustedRoot) {
 	version := rootVersion{r.Name, r.Version}
 	digest := sha256.Sum256([]byte(r.Document))
 	if got := hex.EncodeToString(digest[:]); got != r.Digest {
-		c.problemf(verify.CheckIdentity, o.name, version.String(), "its document has the digest %s, and the row %s", got,
+		c.Problemf(verify.CheckIdentity, o.name, version.String(), "its document has the digest %s, and the row %s", got,
 			r.Digest)
 	}
 	said := o.identities.versions[version]
 	switch {
 	case said == nil && o.identities.unread > 0: // perhaps one of those
 	case said == nil:
-		c.problemf(verify.CheckIdentity, o.name, version.String(), "there is no event about it, and the row has %q", r.Event)
+		c.Problemf(verify.CheckIdentity, o.name, version.String(), "there is no event about it, and the row has %q", r.Event)
 	case said.ID != r.Event:
-		c.problemf(verify.CheckIdentity, o.name, version.String(), "the row has the event %q, and the event about it is %q",
+		c.Problemf(verify.CheckIdentity, o.name, version.String(), "the row has the event %q, and the event about it is %q",
 			r.Event, said.ID)
 	default:
-		c.failed(o.name, version.String(), verify.LoggedTrustedRoot(r, said))
+		c.Failed(o.name, version.String(), verify.LoggedTrustedRoot(r, said))
 	}
 }

@@ -27,7 +27,7 @@ type violationRow struct {
 func (c *checker) violations(ctx context.Context, o *org) error {
 	l := &o.violations
 
-	return c.read(ctx, func(conn *sqldb.Conn) error {
+	return c.Read(ctx, func(conn *sqldb.Conn) error {
 		if err := l.readOn(conn, o.id, o.end); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ WHERE v.org_id = ? ORDER BY v.id`, o.id)
 		}
 
 		for _, id := range slices.Sorted(maps.Keys(l.opened)) {
-			c.problemf("violation", o.name, "attestation "+id, "there is an event of the violation, and no row")
+			c.Problemf("violation", o.name, "attestation "+id, "there is an event of the violation, and no row")
 		}
 		return c.corrections(conn, o)
 	})
@@ -66,21 +66,21 @@ func (c *checker) violation(o *org, v violationRow) {
 	err := json.Unmarshal([]byte(v.missing), &said.Missing)
 	switch {
 	case !isLogged && l.unread == 0:
-		c.problemf("violation", o.name, row, "there is no event of the violation")
+		c.Problemf("violation", o.name, row, "there is no event of the violation")
 	case v.of != v.commit:
-		c.problemf("violation", o.name, row, "the violation is of commit %s, and the attestation of %s", v.commit, v.of)
+		c.Problemf("violation", o.name, row, "the violation is of commit %s, and the attestation of %s", v.commit, v.of)
 	case isLogged && (err != nil || opening(v.repoID, &said) != opened):
-		c.problemf("violation", o.name, row, "the row of the violation is not as its event says")
+		c.Problemf("violation", o.name, row, "the row of the violation is not as its event says")
 	}
 
 	closed, wasClosed := l.closed[v.attestation]
 	switch isClosed := v.closedAt > 0; {
 	case !wasClosed && isClosed && l.unread > 0:
 	case isClosed != wasClosed:
-		c.problemf("violation", o.name, row, "the row says that the violation is closed: %t, and the events: %t", isClosed,
+		c.Problemf("violation", o.name, row, "the row says that the violation is closed: %t, and the events: %t", isClosed,
 			wasClosed)
 	case v.Closing != closed.Closing || v.closedAt > closed.at || isClosed && v.closedAt < v.openedAt:
-		c.problemf("violation", o.name, row, "the row says that %s %s has closed it at %s, and its event %s %s at %s",
+		c.Problemf("violation", o.name, row, "the row says that %s %s has closed it at %s, and its event %s %s at %s",
 			v.Type, v.ID, v.closedAt, closed.Type, closed.ID, closed.at)
 	}
 }
@@ -94,7 +94,7 @@ func (c *checker) corrections(conn *sqldb.Conn, o *org) error {
 			return err
 		}
 		if o.violations.corrected[f]--; o.violations.corrected[f] < 0 && o.facts.unread == 0 && f.at >= o.violations.known {
-			c.problemf("correction", o.name, "commit "+f.commit, "no event says that its %s were corrected at %s from %q to %q",
+			c.Problemf("correction", o.name, "commit "+f.commit, "no event says that its %s were corrected at %s from %q to %q",
 				f.Field, f.at, f.Before, f.After)
 		}
 		return nil
@@ -108,7 +108,7 @@ WHERE r.org_id = ?`, o.id)
 
 	for f, n := range o.violations.corrected {
 		if n > 0 {
-			c.problemf("correction", o.name, "commit "+f.commit, "an event says that its %s were corrected at %s, and no row",
+			c.Problemf("correction", o.name, "commit "+f.commit, "an event says that its %s were corrected at %s, and no row",
 				f.Field, f.at)
 		}
 	}
@@ -122,13 +122,13 @@ func (c *checker) violationEvents(org string, events []*event, rows map[int64]li
 		delete(rows, e.seq)
 		switch isOne := e.kind == ledger.EventViolation; {
 		case ok != isOne:
-			c.problemf("violation", org, e.row(), "it is of a violation: %t, and the list of those has it: %t", isOne, ok)
+			c.Problemf("violation", org, e.row(), "it is of a violation: %t, and the list of those has it: %t", isOne, ok)
 		case ok && row != listedEvent{e.repoID, e.id}:
-			c.problemf("violation", org, e.row(), "the list of events of violations has %+v of it", row)
+			c.Problemf("violation", org, e.row(), "the list of events of violations has %+v of it", row)
 		}
 	}
 	for seq := range rows {
-		c.problemf("violation", org, eventRange(seq, seq+1), "the list of events of violations has it, and it is missing")
+		c.Problemf("violation", org, eventRange(seq, seq+1), "the list of events of violations has it, and it is missing")
 	}
 }
 

@@ -1,4 +1,5 @@
-package check
+// Package report gathers what a check of a database has found.
+package report
 
 import (
 	"cmp"
@@ -69,27 +70,28 @@ type Report struct {
 // maxListed is how many problems of each check a report lists.
 const maxListed = 20
 
-// A reporter gathers the problems. Its methods are safe for concurrent use.
-type reporter struct {
+// A Reporter gathers the problems. Its methods are safe for concurrent use.
+type Reporter struct {
 	mu     sync.Mutex
 	report Report
 	counts map[string]int64 // problems by check
 }
 
-func newReporter() *reporter {
+// New returns a reporter that has found nothing.
+func New() *Reporter {
 	report := Report{Problems: []Problem{}, Unchecked: []string{}, Complete: true}
-	return &reporter{report: report, counts: make(map[string]int64)}
+	return &Reporter{report: report, counts: make(map[string]int64)}
 }
 
-// problemf adds a problem.
-func (r *reporter) problemf(check, org, row, format string, args ...any) {
+// Problemf adds a problem.
+func (r *Reporter) Problemf(check, org, row, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.add(Problem{Check: check, Org: org, Row: row, Problem: fmt.Sprintf(format, args...)})
 }
 
 // problemOnce adds a problem that is not listed yet.
-func (r *reporter) problemOnce(p Problem) {
+func (r *Reporter) problemOnce(p Problem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !slices.Contains(r.report.Problems, p) {
@@ -97,23 +99,23 @@ func (r *reporter) problemOnce(p Problem) {
 	}
 }
 
-func (r *reporter) add(p Problem) {
+func (r *Reporter) add(p Problem) {
 	if r.counts[p.Check]++; r.counts[p.Check] <= maxListed {
 		r.report.Problems = append(r.report.Problems, p)
 	}
 }
 
-// failed adds the checks of a row that have failed.
-func (r *reporter) failed(org, row string, checks ...verify.Check) {
+// Failed adds the checks of a row that have failed.
+func (r *Reporter) Failed(org, row string, checks ...verify.Check) {
 	for _, c := range checks {
 		if c.Status == verify.Failed {
-			r.problemf(c.Name, org, row, "%s", c.Detail)
+			r.Problemf(c.Name, org, row, "%s", c.Detail)
 		}
 	}
 }
 
-// uncheckedf notes what could not be checked.
-func (r *reporter) uncheckedf(format string, args ...any) {
+// Uncheckedf notes what could not be checked.
+func (r *Reporter) Uncheckedf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
@@ -122,23 +124,23 @@ func (r *reporter) uncheckedf(format string, args ...any) {
 	}
 }
 
-// incompletef notes what could not be checked and should be, such as what is in no event yet.
-func (r *reporter) incompletef(format string, args ...any) {
-	r.uncheckedf(format, args...)
+// Incompletef notes what could not be checked and should be, such as what is in no event yet.
+func (r *Reporter) Incompletef(format string, args ...any) {
+	r.Uncheckedf(format, args...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report.Complete = false
 }
 
-// count adds to a number of the report.
-func (r *reporter) count(number func(*Report) *int64, by int64) {
+// Count adds to a number of the report.
+func (r *Reporter) Count(number func(*Report) *int64, by int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*number(&r.report) += by
 }
 
-// result returns the report.
-func (r *reporter) result() Report {
+// Result returns the report.
+func (r *Reporter) Result() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := r.report

@@ -1,37 +1,20 @@
-package check
+package report
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 
-	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A source is a database of which values that cannot be read are problems.
-type source struct {
-	store.Source
-	reporter *reporter
-}
-
-// Read implements sqldb.Engine.
-func (s source) Read(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
-	return s.Source.Read(ctx, r, func(conn *sqldb.Conn) error {
-		conn.OnUnreadable(s.reporter.unreadable)
-		defer conn.OnUnreadable(nil)
-		return fn(conn)
-	})
-}
-
 // unreadable reports a value that cannot be read, so that its row is left out.
-func (r *reporter) unreadable(e *sqldb.ValueError) { r.unread(e, "so the row is left out") }
+func (r *Reporter) unreadable(e *sqldb.ValueError) { r.unread(e, "so the row is left out") }
 
 // unread reports a value that cannot be read, and what follows. If it is read several times, that is one problem.
-func (r *reporter) unread(e *sqldb.ValueError, follows string) {
+func (r *Reporter) unread(e *sqldb.ValueError, follows string) {
 	columns, from := split(e.Query)
 	table, column, err := tableOf(from, ""), "a value", e.Err
 	if e.Column >= 0 && e.Column < len(columns) {
