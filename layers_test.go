@@ -175,11 +175,15 @@ var mayImport = map[string][]string{
 	"store/internal/sealed":   {},
 	// Checks a database file on its host.
 	"store/check": {
-		"internal/parallel", "ledger", "ledger/attestation", "ledger/ca", "ledger/facts", "ledger/identity",
-		"ledger/member", "ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify", "ledger/settings",
-		"store", "store/check/report", "store/internal/envelope", "store/sqldb",
+		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/member",
+		"ledger/policy", "ledger/proof", "ledger/proof/verify", "ledger/settings", "store", "store/check/report",
+		"store/check/signers", "store/internal/envelope", "store/sqldb",
 	},
-	"store/check/report": {"ledger/proof/verify", "store", "store/sqldb"},
+	"store/check/report": {"ledger", "ledger/proof/verify", "store", "store/sqldb"},
+	"store/check/signers": {
+		"ledger", "ledger/ca", "ledger/identity", "ledger/passkey", "ledger/proof/verify", "store",
+		"store/check/report", "store/sqldb",
+	},
 	// Copies a ledger from one engine to another.
 	"store/transfer": {"store", "store/postgres", "store/sqldb", "store/sqlite"},
 	"store/metrics":  {"ledger", "store", "store/sqldb"},

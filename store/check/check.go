@@ -61,7 +61,7 @@ func (c *checker) run(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := part("mapping", c.mapping); err != nil {
+	if err := part("mapping", c.readMapping); err != nil {
 		return err
 	}
 	if err := part("overlaps", c.overlaps); err != nil {
@@ -84,16 +84,16 @@ func (c *checker) file(ctx context.Context) error {
 	return c.Source.CheckFile(ctx, func(damage string) { c.Problemf("file", "", "", "%s", damage) })
 }
 
-// mapping reads which attestations were mapped again by later rules than their own.
-func (c *checker) mapping(ctx context.Context) error {
+// readMapping reads which attestations were mapped again by later rules than their own.
+func (c *checker) readMapping(ctx context.Context) error {
 	return c.Read(ctx, func(conn *sqldb.Conn) error {
-		err := conn.Row("SELECT EXISTS (SELECT 1 FROM clock)").Scan(&c.vouching.isCorrected)
+		err := conn.Row("SELECT EXISTS (SELECT 1 FROM clock)").Scan(&c.mapping.isCorrected)
 		if err != nil {
 			return err
 		}
 		return conn.Row(`
 SELECT coalesce(max(remapped_to), 0) + 1, coalesce(min(mapping_version), 0) = ? AND NOT EXISTS (
   SELECT 1 FROM orgs o JOIN backlog b ON b.org_id = o.id AND b.kind = 'map')
-FROM repos`, attestation.MappingVersion).Scan(&c.vouching.mappedBelow, &c.vouching.isMapped)
+FROM repos`, attestation.MappingVersion).Scan(&c.mapping.below, &c.mapping.isDone)
 	})
 }

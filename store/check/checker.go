@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check/report"
+	"github.com/ledgerd/ledgerd/store/check/signers"
 )
 
 // Options configures a check.
@@ -48,14 +49,25 @@ type kept struct {
 	found  bool // in the database
 }
 
+// A mapping says which attestations were mapped again by later rules than their own.
+type mapping struct {
+	// below is the row id below which attestations may have another outcome than the one with which they were
+	// recorded.
+	below int64
+	// isDone reports whether all are mapped by the rules of this release.
+	isDone bool
+	// isCorrected reports whether an earlier release may have corrected since when attestations age.
+	isCorrected bool
+}
+
 // A checker checks one database.
 type checker struct {
 	*report.Database
 	// store derives states, on the same engine.
-	store *store.Store
-	step  func(step string, done, total int64)
-	// vouching is used by one goroutine at a time.
-	vouching vouching
+	store    *store.Store
+	step     func(step string, done, total int64)
+	vouchers *signers.Vouchers
+	mapping  mapping
 	kept     []*kept
 	others   func(ctx context.Context, origin string) ([]Seen, []string)
 	maxKnown int
@@ -70,7 +82,7 @@ func newChecker(db store.Source, o Options) *checker {
 		Database: d, store: reader,
 		step: o.Progress, others: o.Others, maxKnown: cmp.Or(o.maxKnown, maxKnown),
 	}
-	c.vouching = vouching{keyrings: make(map[string]voucher), parseRoot: o.ParseRoot}
+	c.vouchers = signers.NewVouchers(o.ParseRoot)
 	if c.step == nil {
 		c.step = func(string, int64, int64) {}
 	}

@@ -217,7 +217,7 @@ func (e *replaying) readSteps() error {
 		if since, ok := e.distrusted[id]; ok && since <= at {
 			e.unchecked = "evidence about it is distrusted"
 		}
-		if s.id < e.vouching.mappedBelow {
+		if s.id < e.mapping.below {
 			e.unchecked = "it was recorded by an earlier release"
 		}
 		if len(e.breaches) == 0 {

@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store/check/report"
@@ -56,11 +55,4 @@ func (c *checker) said(org string, e *event, leaf proof.Leaf) {
 		c.Problemf(verify.CheckBody, org, e.row(), "%v", err)
 	}
 	e.said = body.Event
-}
-
-// read reads the body of an event, if it can be read.
-func (e *event) read() {
-	if body, err := ledger.ReadEvent(e.kind, e.body); err == nil {
-		e.said = body.Event
-	}
 }

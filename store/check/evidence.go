@@ -33,17 +33,17 @@ func (c *checker) evidence(org string, e *event) {
 		v.EnvelopeDigest = a.body
 	case !ok:
 		c.Problemf(verify.CheckDigests, org, a.row(), "there is no envelope, or its parts do not fit")
-	case a.keyring == nil:
+	case a.Keyring == nil:
 		c.Problemf(verify.CheckSignature, org, a.row(), "it cannot be verified: there is no usable identity %s", a.identity)
 		v.EnvelopeDigest = hashOf(whole)
 	default:
 		v.Envelope = whole
 	}
 
-	if a.revokedAt != 0 && a.revokedAt < a.at {
+	if a.RevokedAt != 0 && a.RevokedAt < a.at {
 		c.Problemf(verify.CheckSignature, org, a.row(), "identity %s was revoked", a.dn)
 	}
-	checks, signed := v.Check(verify.Recorded(a.keyring))
+	checks, signed := v.Check(verify.Recorded(a.Keyring))
 	c.Failed(org, a.row(), checks...)
 	if signed == nil {
 		return
@@ -69,7 +69,7 @@ func (c *checker) record(org string, a *evidence, said *ledger.AttestationEvent)
 	}
 
 	r.Org, r.Repo = said.Org, said.Repo // the event has the names of its time, which are those of its row
-	if r.RecordedAt != said.Timestamp && c.vouching.isCorrected {
+	if r.RecordedAt != said.Timestamp && c.mapping.isCorrected {
 		r.RecordedAt = said.Timestamp
 		c.Uncheckedf("%s: since when attestations age: an earlier release has corrected that after its clock was ahead", org)
 	}
@@ -100,7 +100,7 @@ func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.At
 		})
 	}
 	if a.isUnmapped {
-		if c.vouching.isMapped {
+		if c.mapping.isDone {
 			c.Problemf(verify.CheckRecord, org, a.row(), "the row says that it was mapped by the rules %d, and all are by %d",
 				a.mappingVersion, attestation.MappingVersion)
 		}

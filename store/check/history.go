@@ -19,7 +19,7 @@ func (c *checker) history(ctx context.Context, o *org, e *event) error {
 	if a == nil || !a.isRead {
 		return nil
 	}
-	if want, ok := o.identities.who.Emails(a.identity, a.certified); ok && !slices.Equal(a.emails, want) {
+	if want, ok := o.signers.Emails(a.identity, a.certified); ok && !slices.Equal(a.emails, want) {
 		c.Problemf(verify.CheckRecord, o.name, a.row(),
 			"the row has the e-mail addresses %q of the signer, and identity and "+
 				"certificate %q", strings.Join(a.emails, " "), strings.Join(want, " "))

@@ -17,7 +17,7 @@ func (c *checker) known(ctx context.Context, o *org, r repo, list []facts.Commit
 	differing := make(map[string]bool)
 	for _, f := range list {
 		for _, key := range f.SigningKeys {
-			o.identities.claimed[key] = true
+			o.signers.Claim(key)
 		}
 		key := commitKey(r.id, f.ID)
 		logged, isLogged := o.facts.latest[key]

@@ -59,7 +59,7 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 	}
 	var o *org
 	err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
-		o, err = readOrg(conn, id, c.maxKnown)
+		o, err = c.readOrg(conn, id)
 		return err
 	})
 	if err != nil {
@@ -119,11 +119,12 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 		return err
 	}
 	for _, p := range []orgPart{
-		{"identities", c.identities}, {"keys of receipts", c.receiptKeys}, {"access and settings", c.settings},
-		{"members", c.members},
-		{"counters", func(ctx context.Context, o *org) error { return c.counters(ctx, o, repos) }},
+		{"identities", o.signers.Check}, {"keys of receipts", o.receiptKeys},
+		{"access and settings", func(ctx context.Context) error { return c.settings(ctx, o) }},
+		{"members", func(ctx context.Context) error { return c.members(ctx, o) }},
+		{"counters", func(ctx context.Context) error { return c.counters(ctx, o, repos) }},
 	} {
-		if err := c.Tolerate(ctx, p.name+" of "+o.name, p.check(ctx, o)); err != nil {
+		if err := c.Tolerate(ctx, p.name+" of "+o.name, p.check(ctx)); err != nil {
 			return fmt.Errorf("check %s: %w", p.name, err)
 		}
 	}
@@ -140,8 +141,10 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 		}
 	}
 	c.reportKnown(o)
-	for _, p := range []orgPart{{"violations", c.violations}, {"keys", c.claimedKeys}} {
-		if err := c.Tolerate(ctx, p.name+" of "+o.name, p.check(ctx, o)); err != nil {
+	for _, p := range []orgPart{
+		{"violations", func(ctx context.Context) error { return c.violations(ctx, o) }}, {"keys", o.signers.CheckClaims},
+	} {
+		if err := c.Tolerate(ctx, p.name+" of "+o.name, p.check(ctx)); err != nil {
 			return err
 		}
 	}
@@ -151,7 +154,7 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 // An orgPart is a part of what is checked of an org.
 type orgPart struct {
 	name  string
-	check func(context.Context, *org) error
+	check func(context.Context) error
 }
 
 // A repoPart is a part of what is checked of a repo.
@@ -175,7 +178,7 @@ func (c *checker) readPage(ctx context.Context, o *org, p *page) error {
 		if p.tile, err = readTile(conn, p.log.id, 0, (p.from-p.log.first)/proof.TileWidth); err != nil {
 			return err
 		}
-		return readEvidence(conn, &c.vouching, p.events, func(events []*event) { c.eachEvent(o, events) })
+		return c.readEvidence(conn, p.events, func(events []*event) { c.eachEvent(o, events) })
 	})
 }
 
@@ -224,7 +227,10 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		if err := c.history(ctx, o, e); err != nil {
 			return err
 		}
-		o.identities.add(e)
+		o.signers.Add(e.seq, e.kind, e.said)
+		if a := e.evidence; a != nil {
+			o.signers.Sign(a.dn, a.key, a.emails)
+		}
 		o.facts.add(e)
 		c.addSettings(o, e)
 		o.violations.add(e)

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"github.com/ledgerd/ledgerd/store/check/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -33,9 +34,8 @@ type org struct {
 	attestations int64
 
 	// policies has the events of contracts by the row id of the repo and version.
-	policies map[int64]map[int64]*ledger.PolicyEvent
-	// identities is what the events say of identities.
-	identities loggedIdentities
+	policies   map[int64]map[int64]*ledger.PolicyEvent
+	signers    *signers.Org
 	facts      loggedFacts
 	settings   loggedSettings
 	violations loggedViolations
@@ -74,6 +74,15 @@ func (o *org) readFormer(conn *sqldb.Conn) error {
 		return fmt.Errorf("read former names: %w", err)
 	}
 	return nil
+}
+
+// receiptKeys checks the keys of receipts of an org's logs.
+func (o *org) receiptKeys(ctx context.Context) error {
+	logs := make([]signers.Log, len(o.logs))
+	for i, l := range o.logs {
+		logs[i] = signers.Log{ID: l.id, First: l.first, End: l.end, Row: l.row()}
+	}
+	return o.signers.CheckReceiptKeys(ctx, logs)
 }
 
 // isBuilt says that the log of an org is complete.
@@ -146,8 +155,8 @@ func (c *checker) nextOrgs(ctx context.Context, after int64) (ids []int64, err e
 // orgsPage is the number of orgs that are read at a time.
 const orgsPage = 500
 
-// readOrg reads an org and its logs. The facts of at most maxKnown commits are compared.
-func readOrg(conn *sqldb.Conn, id int64, maxKnown int) (o *org, err error) {
+// readOrg reads an org and its logs.
+func (c *checker) readOrg(conn *sqldb.Conn, id int64) (o *org, err error) {
 	o = &org{id: id, policies: make(map[int64]map[int64]*ledger.PolicyEvent)}
 	err = conn.Row("SELECT name, next_seq, log_id, log_first, log_built, deleted_at > 0 FROM orgs WHERE id = ?", id).
 		Scan(&o.name, &o.end, &o.log, &o.first, &o.built, &o.deleted)
@@ -157,13 +166,13 @@ func readOrg(conn *sqldb.Conn, id int64, maxKnown int) (o *org, err error) {
 	if err := o.readFormer(conn); err != nil {
 		return o, err
 	}
-	o.identities = newLoggedIdentities(o.end)
+	o.signers = signers.New(c.Database, o.id, o.name, o.end)
 	o.rollbacks, o.finished = make(map[int64]string), make(map[int64]ledger.Time)
 	o.violations = loggedViolations{
 		opened: make(map[string]shortDigest), closed: make(map[string]closedViolation),
 		corrected: make(map[correctedField]int),
 	}
-	o.facts = loggedFacts{latest: make(map[shortDigest]shortDigest), limit: maxKnown}
+	o.facts = loggedFacts{latest: make(map[shortDigest]shortDigest), limit: c.maxKnown}
 	o.settings = newLoggedSettings(o.end)
 	err = conn.Row(`
 SELECT (SELECT count(*) FROM events WHERE org_id = ? AND seq < 0) +

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/check/report"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -66,7 +67,7 @@ func (l *loggedViolations) readOn(conn *sqldb.Conn, org, end int64) error {
 		if err := row.Scan(&e.kind, &e.repoID, &e.body); err != nil {
 			return err
 		}
-		e.read()
+		e.said = report.ReadEvent(e.kind, e.body)
 		l.add(&e)
 		return nil
 	}, `

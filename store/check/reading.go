@@ -11,7 +11,7 @@ import (
 
 // readEvidence reads the attestations of events, with their envelopes. It calls full with the
 // events whose envelopes together are large; the others have theirs when it returns.
-func readEvidence(conn *sqldb.Conn, v *vouching, events []*event, full func([]*event)) error {
+func (c *checker) readEvidence(conn *sqldb.Conn, events []*event, full func([]*event)) error {
 	type place struct{ repo, at int64 }
 	byEvent := make(map[string]*event)
 	seen := make(map[place]bool)
@@ -35,7 +35,7 @@ func readEvidence(conn *sqldb.Conn, v *vouching, events []*event, full func([]*e
 			return err
 		}
 		if e := byEvent[a.event]; e != nil && e.evidence == nil && a.at == e.at {
-			a.again = a.id < v.mappedBelow
+			a.again = a.id < c.mapping.below
 			e.evidence, byID[a.id] = a, e
 			ids = append(ids, a.id)
 		}
@@ -46,7 +46,7 @@ func readEvidence(conn *sqldb.Conn, v *vouching, events []*event, full func([]*e
 	}
 
 	for _, e := range byID {
-		if e.evidence.voucher, err = v.voucher(conn, e.evidence.identity); err != nil {
+		if e.evidence.Voucher, err = c.vouchers.Of(conn, e.evidence.identity); err != nil {
 			return err
 		}
 	}

@@ -5,13 +5,13 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"fmt"
-	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/check/signers"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -83,10 +83,10 @@ type evidence struct {
 	commitID, signerID   int64
 	isUnmapped           bool // it is about to be mapped by later rules
 
-	body, payload []byte // of the envelope
-	payloadAt     sql.NullInt64
-	assertion     []byte // of a passkey; nil without one
-	voucher              // of its identity
+	body, payload   []byte // of the envelope
+	payloadAt       sql.NullInt64
+	assertion       []byte // of a passkey; nil without one
+	signers.Voucher        // of its identity
 
 	// expressions were evaluated, each with a verdict.
 	expressions []string
@@ -120,7 +120,7 @@ func scanEvidence(row sqldb.Scanner) (*evidence, error) {
 	err := row.Scan(&e.id, &e.public, &e.event, &e.repo, &e.commit, &e.predicate, &e.typ, &e.slot, &e.dn, &e.key,
 		&e.identity, &e.result.Status, &e.result.DurationMS, &e.at, &e.payloadDigest, &e.mappingVersion,
 		&e.assertionDigest, &emails, &e.reason, &e.agedFrom, &e.finishedAt, &e.commitID, &e.signerID)
-	e.emails = linesOf(emails)
+	e.emails = signers.Lines(emails)
 	return &e, err
 }
 
@@ -165,14 +165,6 @@ type says struct {
 	exception *attestation.Exception
 	merge     *attestation.Merge
 	rollback  *attestation.Rollback
-}
-
-// linesOf returns the lines of a text; nil without any.
-func linesOf(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Split(text, "\n")
 }
 
 // digestText returns a digest as events have it; "" without one.

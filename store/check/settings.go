@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger/settings"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/check/report"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -89,7 +90,7 @@ WHERE org_id = ? AND seq >= ? AND repo_id IS NULL AND type = 'audit' ORDER BY se
 		return fmt.Errorf("read audit events: %w", err)
 	}
 	for _, e := range events {
-		e.read()
+		e.said = report.ReadEvent(e.kind, e.body)
 		c.addSettings(o, e)
 		o.settings.end = e.seq + 1
 	}

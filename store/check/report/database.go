@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -43,6 +44,15 @@ func (d *Database) Tolerate(ctx context.Context, what string, err error) error {
 // Read runs fn in a read transaction.
 func (d *Database) Read(ctx context.Context, fn func(*sqldb.Conn) error) error {
 	return d.Source.Read(ctx, sqldb.Reader{Lane: sqldb.Writes}, fn)
+}
+
+// ReadEvent returns what an event says; nil if its body cannot be read.
+func ReadEvent(kind ledger.EventType, text []byte) ledger.Event {
+	body, err := ledger.ReadEvent(kind, text)
+	if err != nil {
+		return nil
+	}
+	return body.Event
 }
 
 // A source is a database of which values that cannot be read are problems.

@@ -1,4 +1,4 @@
-package check
+package signers
 
 import (
 	"cmp"
@@ -39,25 +39,25 @@ type keyRow struct {
 
 // signers derives again who the signers of an org are: which of them, and which keys, are one person
 // or individual, and what names they have.
-func (c *checker) signers(ctx context.Context, o *org) error {
-	err := c.Read(ctx, func(conn *sqldb.Conn) error {
+func (o *Org) signers(ctx context.Context) error {
+	err := o.Read(ctx, func(conn *sqldb.Conn) error {
 		rows, err := signersOf(conn, o.id)
 		if err != nil {
 			return err
 		}
-		if err := o.identities.readOn(conn, o.id); err != nil {
+		if err := o.logged.readOn(conn, o.id); err != nil {
 			return err
 		}
-		if err := o.identities.readSignatures(conn, o.id, o.end); err != nil {
+		if err := o.logged.readSignatures(conn, o.id, o.end); err != nil {
 			return err
 		}
 
-		c.individuals(o, rows)
-		if o.identities.unread > 0 {
+		o.individuals(rows)
+		if o.logged.unread > 0 {
 			return nil
 		}
-		c.names(o, rows)
-		p := people{checker: c, o: o, stored: make(map[int64]int64), derived: make(map[int64]int64)}
+		o.names(rows)
+		p := people{Org: o, stored: make(map[int64]int64), derived: make(map[int64]int64)}
 		p.compareSigners(rows)
 		return conn.Each(func(row sqldb.Scanner) error {
 			k, err := scanKey(row)
@@ -74,34 +74,34 @@ func (c *checker) signers(ctx context.Context, o *org) error {
 }
 
 // individuals checks the rows of signers, and that those with a common name are one individual.
-func (c *checker) individuals(o *org, rows []signerRow) {
+func (o *Org) individuals(rows []signerRow) {
 	named := make([]identity.NamedSigner, len(rows))
 	for i, r := range rows {
 		named[i] = r.NamedSigner
-		c.signer(o, r)
+		o.signer(r)
 	}
 	individuals := identity.Individuals(named)
 	for _, r := range rows {
 		if want := individuals[r.Person]; r.individual != want {
-			c.Problemf("signer", o.name, "signer "+r.dn, "it counts as the individual %d, and by its names it is %d",
+			o.Problemf("signer", o.name, "signer "+r.dn, "it counts as the individual %d, and by its names it is %d",
 				r.individual, want)
 		}
 	}
 }
 
 // signer checks the row of a signer.
-func (c *checker) signer(o *org, r signerRow) {
+func (o *Org) signer(r signerRow) {
 	dn, err := identity.ParseDN(r.dn)
 	if err != nil {
-		c.Problemf("signer", o.name, "signer "+r.dn, "its DN is not valid: %v", err)
+		o.Problemf("signer", o.name, "signer "+r.dn, "its DN is not valid: %v", err)
 		return
 	}
 	if r.cn != dn.CN || r.folded != dn.Fold() {
-		c.Problemf("signer", o.name, "signer "+r.dn, "the row has the name %q and, folded, %q, and the DN %q and %q", r.cn,
+		o.Problemf("signer", o.name, "signer "+r.dn, "the row has the name %q and, folded, %q, and the DN %q and %q", r.cn,
 			r.folded, dn.CN, dn.Fold())
 	}
 
-	want, said := int64(0), o.identities.signers[r.dn]
+	want, said := int64(0), o.logged.signers[r.dn]
 	switch {
 	case said == nil || !said.Distinct:
 	case said.Action == ledger.IdentityKnown:
@@ -110,19 +110,18 @@ func (c *checker) signer(o *org, r signerRow) {
 		want = distinctByAdmin
 	}
 	switch {
-	case r.distinctBy == want || o.identities.unread > 0:
+	case r.distinctBy == want || o.logged.unread > 0:
 	case r.distinctBy == toBeLogged:
-		c.Uncheckedf("%s: signer %s is distinct by no event: the server logs it at its next start", o.name, r.dn)
+		o.Uncheckedf("%s: signer %s is distinct by no event: the server logs it at its next start", o.name, r.dn)
 	default:
-		c.Problemf("signer", o.name, "signer "+r.dn, "the row says that it is distinct: %t, and the events: %t (%d and %d)",
+		o.Problemf("signer", o.name, "signer "+r.dn, "the row says that it is distinct: %t, and the events: %t (%d and %d)",
 			r.Distinct, want > 0, r.distinctBy, want)
 	}
 }
 
 // people compares the people of an org with those that identities and signatures make one.
 type people struct {
-	*checker
-	o               *org
+	*Org
 	stored, derived map[int64]int64 // people, each by the other
 }
 
@@ -130,9 +129,9 @@ func (p *people) compare(row string, person, want int64) {
 	other, isKnown := p.stored[want]
 	switch before, isTaken := p.derived[person]; {
 	case isKnown && other != person:
-		p.Problemf("signer", p.o.name, row, "it counts as the person %d, and by its keys and names it is %d", person, other)
+		p.Problemf("signer", p.name, row, "it counts as the person %d, and by its keys and names it is %d", person, other)
 	case isTaken && before != want || person == 0:
-		p.Problemf("signer", p.o.name, row, "it counts as the person %d, and by its keys and names it is another", person)
+		p.Problemf("signer", p.name, row, "it counts as the person %d, and by its keys and names it is another", person)
 	default:
 		p.stored[want], p.derived[person] = person, want
 	}
@@ -143,12 +142,12 @@ func (p *people) compareSigners(rows []signerRow) {
 	for _, r := range rows {
 		isFirst[r.id] = r.id == r.Person
 		if dn, err := identity.ParseDN(r.dn); err == nil {
-			p.compare("signer "+r.dn, r.Person, p.o.identities.who.Person(dn))
+			p.compare("signer "+r.dn, r.Person, p.logged.who.Person(dn))
 		}
 	}
 	for _, r := range rows {
 		if !isFirst[r.Person] {
-			p.Problemf("signer", p.o.name, "signer "+r.dn, "it counts as the person %d, which is not a signer who does",
+			p.Problemf("signer", p.name, "signer "+r.dn, "it counts as the person %d, which is not a signer who does",
 				r.Person)
 		}
 	}
@@ -158,18 +157,18 @@ func (p *people) compareKey(k keyRow) {
 	row := fmt.Sprintf("key %x", k.digest)
 	want, ok := int64(0), len(k.digest) == sha256.Size
 	if ok {
-		want, ok = p.o.identities.who.PersonOfKey([sha256.Size]byte(k.digest))
+		want, ok = p.logged.who.PersonOfKey([sha256.Size]byte(k.digest))
 	}
 	switch {
 	case ok:
 		p.compare(row, k.person, want)
 	case k.person != 0:
-		p.Problemf("signer", p.o.name, row, "it counts as the person %d, and nobody has used it", k.person)
+		p.Problemf("signer", p.name, row, "it counts as the person %d, and nobody has used it", k.person)
 	}
 }
 
 // names compares the names of the signers of an org with those that identities and signatures give them.
-func (c *checker) names(o *org, rows []signerRow) {
+func (o *Org) names(rows []signerRow) {
 	type name struct{ dn, name string }
 	stored, have := make(map[name]bool), make(map[string]int)
 	for _, r := range rows {
@@ -178,32 +177,32 @@ func (c *checker) names(o *org, rows []signerRow) {
 			have[n]++
 		}
 		if dn, err := identity.ParseDN(r.dn); err == nil {
-			o.identities.who.Name(dn) // an administrator may have asked for one who has not signed
+			o.logged.who.Name(dn) // an administrator may have asked for one who has not signed
 		}
 	}
 
-	for text, dn := range o.identities.who.Names() {
+	for text, dn := range o.logged.who.Names() {
 		n := name{dn.String(), text}
 		if !stored[n] && have[text] < store.MaxNamed {
-			c.Problemf("signer", o.name, "signer "+n.dn, "it has the name %q, which is not stored", text)
+			o.Problemf("signer", o.name, "signer "+n.dn, "it has the name %q, which is not stored", text)
 		}
 		delete(stored, n)
 	}
 	for _, n := range slices.SortedFunc(maps.Keys(stored), func(a, b name) int {
 		return cmp.Or(strings.Compare(a.dn, b.dn), strings.Compare(a.name, b.name))
 	}) {
-		c.Problemf("signer", o.name, "signer "+n.dn, "the name %q is stored, which it does not have", n.name)
+		o.Problemf("signer", o.name, "signer "+n.dn, "the name %q is stored, which it does not have", n.name)
 	}
 }
 
-// claimedKeys checks that the keys that have signed commits are stored as such. Others may have been
+// CheckClaims checks that the keys that have signed commits are stored as such. Others may have been
 // claimed before an object said otherwise.
-func (c *checker) claimedKeys(ctx context.Context, o *org) error {
-	err := c.Read(ctx, func(conn *sqldb.Conn) error {
+func (o *Org) CheckClaims(ctx context.Context) error {
+	err := o.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Each(func(row sqldb.Scanner) error {
 			k, err := scanKey(row)
 			if k.isClaimed {
-				delete(o.identities.claimed, hex.EncodeToString(k.digest))
+				delete(o.logged.claimed, hex.EncodeToString(k.digest))
 			}
 			return err
 		}, selectKeys, o.id)
@@ -211,8 +210,8 @@ func (c *checker) claimedKeys(ctx context.Context, o *org) error {
 	if err != nil {
 		return fmt.Errorf("read keys: %w", err)
 	}
-	for _, digest := range slices.Sorted(maps.Keys(o.identities.claimed)) {
-		c.Problemf("signer", o.name, "key "+digest, "it has signed a commit, and no row says so")
+	for _, digest := range slices.Sorted(maps.Keys(o.logged.claimed)) {
+		o.Problemf("signer", o.name, "key "+digest, "it has signed a commit, and no row says so")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package check
+package signers
 
 import (
 	"fmt"
@@ -10,39 +10,37 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A vouching holds the keyrings of identities, by ID, and which attestations were mapped again.
-type vouching struct {
-	keyrings  map[string]voucher
+// Vouchers are the vouchers of identities, by ID. They are used by one goroutine at a time.
+type Vouchers struct {
+	known     map[string]Voucher
 	parseRoot identity.RootParser
-	// mappedBelow is the row id below which attestations may have another outcome than the one
-	// with which they were recorded.
-	mappedBelow int64
-	// isMapped reports whether all are mapped by the rules of this release.
-	isMapped bool
-	// isCorrected reports whether an earlier release may have corrected since when attestations age.
-	isCorrected bool
 }
 
-// A voucher is the keyring of an identity as it was before it was revoked or limited, and when it was revoked.
-// The keyring is nil if there is no such identity, or nothing can be verified with its key.
-type voucher struct {
-	keyring   *identity.Keyring
-	revokedAt ledger.Time
+// NewVouchers returns vouchers. Without parseRoot, trusted roots vouch for nobody.
+func NewVouchers(parseRoot identity.RootParser) *Vouchers {
+	return &Vouchers{make(map[string]Voucher), parseRoot}
+}
+
+// A Voucher is the keyring of an identity as it was before it was revoked or limited, and when it was revoked.
+// Keyring is nil if there is no such identity, or nothing can be verified with its key.
+type Voucher struct {
+	Keyring   *identity.Keyring
+	RevokedAt ledger.Time
 }
 
 // maxKeyrings limits the keyrings that are kept.
 const maxKeyrings = 10_000
 
-// voucher returns the voucher of an identity.
-func (v *vouching) voucher(conn *sqldb.Conn, id string) (found voucher, err error) {
-	if k, ok := v.keyrings[id]; ok {
+// Of returns the voucher of an identity.
+func (v *Vouchers) Of(conn *sqldb.Conn, id string) (found Voucher, err error) {
+	if k, ok := v.known[id]; ok {
 		return k, nil
 	}
 	var list []identity.Identity
 	var org int64
 	err = conn.Each(func(row sqldb.Scanner) error {
 		i, entry := identity.Identity{ID: id}, ""
-		err := row.Scan(&i.Kind, &i.DN, &i.PEM, &entry, &org, &found.revokedAt)
+		err := row.Scan(&i.Kind, &i.DN, &i.PEM, &entry, &org, &found.RevokedAt)
 		i.Sigstore = entryIn(entry)
 		list = append(list, i)
 		return err
@@ -51,19 +49,19 @@ func (v *vouching) voucher(conn *sqldb.Conn, id string) (found voucher, err erro
 		return found, fmt.Errorf("read identity: %w", err)
 	}
 
-	if len(v.keyrings) >= maxKeyrings {
-		clear(v.keyrings)
+	if len(v.known) >= maxKeyrings {
+		clear(v.known)
 	}
 	if len(list) > 0 {
 		roots, err := rootsOf(conn, org, list[0])
 		if err != nil {
 			return found, err
 		}
-		if found.keyring, err = identity.NewKeyring(list, v.parseRoot, roots...); err != nil {
-			found.keyring = nil // the check of the identities reports it
+		if found.Keyring, err = identity.NewKeyring(list, v.parseRoot, roots...); err != nil {
+			found.Keyring = nil // the check of the identities reports it
 		}
 	}
-	v.keyrings[id] = found
+	v.known[id] = found
 	return found, nil
 }
 

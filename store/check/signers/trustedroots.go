@@ -1,4 +1,4 @@
-package check
+package signers
 
 import (
 	"cmp"
@@ -14,24 +14,24 @@ import (
 )
 
 // trustedRoots checks that the versions of an org's trusted roots are those that its events have.
-func (c *checker) trustedRoots(ctx context.Context, o *org) error {
+func (o *Org) trustedRoots(ctx context.Context) error {
 	var list []identity.TrustedRoot
-	err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
+	err := o.Read(ctx, func(conn *sqldb.Conn) (err error) {
 		list, err = sqldb.All(conn, scanTrustedRoot, selectTrustedRoot+"WHERE org_id = ? ORDER BY name, version", o.id)
 		if err != nil {
 			return err
 		}
-		return o.identities.readOn(conn, o.id)
+		return o.logged.readOn(conn, o.id)
 	})
 	if err != nil {
 		return err
 	}
 
-	logged := o.identities.versions
+	logged := o.logged.versions
 	rows := make(map[rootVersion]bool)
 	for _, r := range list {
 		rows[rootVersion{r.Name, r.Version}] = true
-		c.trustedRoot(o, r)
+		o.trustedRoot(r)
 	}
 	var missing []rootVersion
 	for version := range logged {
@@ -43,7 +43,7 @@ func (c *checker) trustedRoots(ctx context.Context, o *org) error {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.version, b.version))
 	})
 	for _, v := range missing {
-		c.Problemf(verify.CheckIdentity, o.name, v.String(), "there is the event %s about it, and no row", logged[v].ID)
+		o.Problemf(verify.CheckIdentity, o.name, v.String(), "there is the event %s about it, and no row", logged[v].ID)
 	}
 	return nil
 }
@@ -51,22 +51,22 @@ func (c *checker) trustedRoots(ctx context.Context, o *org) error {
 func (v rootVersion) String() string { return fmt.Sprintf("version %d of %s", v.version, v.name) }
 
 // trustedRoot compares the row of a version of a trusted root with its document and its event.
-func (c *checker) trustedRoot(o *org, r identity.TrustedRoot) {
+func (o *Org) trustedRoot(r identity.TrustedRoot) {
 	version := rootVersion{r.Name, r.Version}
 	digest := sha256.Sum256([]byte(r.Document))
 	if got := hex.EncodeToString(digest[:]); got != r.Digest {
-		c.Problemf(verify.CheckIdentity, o.name, version.String(), "its document has the digest %s, and the row %s", got,
+		o.Problemf(verify.CheckIdentity, o.name, version.String(), "its document has the digest %s, and the row %s", got,
 			r.Digest)
 	}
-	said := o.identities.versions[version]
+	said := o.logged.versions[version]
 	switch {
-	case said == nil && o.identities.unread > 0: // perhaps one of those
+	case said == nil && o.logged.unread > 0: // perhaps one of those
 	case said == nil:
-		c.Problemf(verify.CheckIdentity, o.name, version.String(), "there is no event about it, and the row has %q", r.Event)
+		o.Problemf(verify.CheckIdentity, o.name, version.String(), "there is no event about it, and the row has %q", r.Event)
 	case said.ID != r.Event:
-		c.Problemf(verify.CheckIdentity, o.name, version.String(), "the row has the event %q, and the event about it is %q",
+		o.Problemf(verify.CheckIdentity, o.name, version.String(), "the row has the event %q, and the event about it is %q",
 			r.Event, said.ID)
 	default:
-		c.Failed(o.name, version.String(), verify.LoggedTrustedRoot(r, said))
+		o.Failed(o.name, version.String(), verify.LoggedTrustedRoot(r, said))
 	}
 }

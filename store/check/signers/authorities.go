@@ -1,4 +1,4 @@
-package check
+package signers
 
 import (
 	"context"
@@ -39,9 +39,9 @@ func (a authority) digest() string {
 
 // authorities checks that the CAs of an org are roots that it has, that at most one of each purpose is
 // in use, and that the events about them say the same.
-func (c *checker) authorities(ctx context.Context, o *org) error {
+func (o *Org) authorities(ctx context.Context) error {
 	var list []authority
-	err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
+	err := o.Read(ctx, func(conn *sqldb.Conn) (err error) {
 		list, err = sqldb.All(conn, scanAuthority, `
 SELECT c.identity_id, coalesce(i.kind, ''), coalesce(i.pem, ''), c.purpose, c.retired_at > 0
 FROM cas c LEFT JOIN identities i ON i.identity_id = c.identity_id AND i.org_id = c.org_id
@@ -49,7 +49,7 @@ WHERE c.org_id = ? ORDER BY c.id`, o.id)
 		if err != nil {
 			return err
 		}
-		return o.identities.readOn(conn, o.id)
+		return o.logged.readOn(conn, o.id)
 	})
 	if err != nil {
 		return err
@@ -58,53 +58,53 @@ WHERE c.org_id = ? ORDER BY c.id`, o.id)
 	inUse, rows := make(map[string]int), make(map[string]bool)
 	for _, a := range list {
 		if rows[a.digest()] {
-			c.Problemf("CA", o.name, "CA "+a.id, "there are two rows of it")
+			o.Problemf("CA", o.name, "CA "+a.id, "there are two rows of it")
 		}
 		rows[a.digest()] = true
 		if !a.retired {
 			inUse[a.purpose]++
 		}
-		c.authority(o, a)
+		o.authority(a)
 	}
 	for _, purpose := range slices.Sorted(maps.Keys(inUse)) {
 		if n := inUse[purpose]; n > 1 {
-			c.Problemf("CA", o.name, "", "%d CAs for the purpose %q are in use, and at most one may be", n, purpose)
+			o.Problemf("CA", o.name, "", "%d CAs for the purpose %q are in use, and at most one may be", n, purpose)
 		}
 	}
-	for _, digest := range slices.Sorted(maps.Keys(o.identities.authorities)) {
+	for _, digest := range slices.Sorted(maps.Keys(o.logged.authorities)) {
 		if !rows[digest] {
-			c.Problemf("CA", o.name, "CA with the certificate "+digest,
-				"there are events about it, the last is %s, and no row", o.identities.authorities[digest].ID)
+			o.Problemf("CA", o.name, "CA with the certificate "+digest,
+				"there are events about it, the last is %s, and no row", o.logged.authorities[digest].ID)
 		}
 	}
 	return nil
 }
 
 // authority compares the row of a CA with its root and with the latest event about it.
-func (c *checker) authority(o *org, a authority) {
+func (o *Org) authority(a authority) {
 	switch a.kind {
 	case identity.RootIdentity:
 	case "":
-		c.Problemf("CA", o.name, "CA "+a.id, "the org has no such identity")
+		o.Problemf("CA", o.name, "CA "+a.id, "the org has no such identity")
 		return
 	default:
-		c.Problemf("CA", o.name, "CA "+a.id, "the identity is of the kind %s, and must be a root", a.kind)
+		o.Problemf("CA", o.name, "CA "+a.id, "the identity is of the kind %s, and must be a root", a.kind)
 		return
 	}
 
 	if p := ca.Purpose(a.purpose); p != ca.Jobs && p != ca.People {
-		c.Problemf("CA", o.name, "CA "+a.id, "it has the purpose %q, which is not one of a CA", a.purpose)
+		o.Problemf("CA", o.name, "CA "+a.id, "it has the purpose %q, which is not one of a CA", a.purpose)
 	}
 	action := ledger.KeyAdded
 	if a.retired {
 		action = ledger.KeyRevoked
 	}
-	said := o.identities.authorities[a.digest()]
+	said := o.logged.authorities[a.digest()]
 	switch {
-	case said == nil && o.identities.unread > 0: // perhaps one of those
+	case said == nil && o.logged.unread > 0: // perhaps one of those
 	case said == nil:
-		c.Problemf("CA", o.name, "CA "+a.id, "there is no event about it")
+		o.Problemf("CA", o.name, "CA "+a.id, "there is no event about it")
 	case said.Action != action:
-		c.Problemf("CA", o.name, "CA "+a.id, "the row says %q, and event %s %q", action, said.ID, said.Action)
+		o.Problemf("CA", o.name, "CA "+a.id, "the row says %q, and event %s %q", action, said.ID, said.Action)
 	}
 }

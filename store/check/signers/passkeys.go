@@ -1,4 +1,4 @@
-package check
+package signers
 
 import (
 	"context"
@@ -18,11 +18,11 @@ type passkeyRow struct {
 }
 
 // passkeys checks that the rows of an org's passkeys say what the latest events about them do.
-func (c *checker) passkeys(ctx context.Context, o *org) error {
-	logged, rows := &o.identities, make(map[string]bool)
+func (o *Org) passkeys(ctx context.Context) error {
+	logged, rows := &o.logged, make(map[string]bool)
 	for after := int64(0); ; {
 		var page []passkeyRow
-		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := o.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, func(row sqldb.Scanner) (p passkeyRow, err error) {
 				return p, row.Scan(&p.row, &p.ID, &p.DN, &p.RPID, &p.PublicKey, &p.RemovedAt)
 			}, `
@@ -42,14 +42,14 @@ WHERE p.org_id = ? AND p.id > ? ORDER BY p.id LIMIT 200`, o.id, after)
 		}
 		for _, p := range page {
 			rows[p.ID] = true
-			c.passkey(o, p.Passkey)
+			o.passkey(p.Passkey)
 		}
 		after = page[len(page)-1].row
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(logged.passkeys)) {
 		if !rows[id] {
-			c.Problemf("passkey", o.name, "passkey "+id, "there are events about it, the last is %s, and no row",
+			o.Problemf("passkey", o.name, "passkey "+id, "there are events about it, the last is %s, and no row",
 				logged.passkeys[id].ID)
 		}
 	}
@@ -57,11 +57,11 @@ WHERE p.org_id = ? AND p.id > ? ORDER BY p.id LIMIT 200`, o.id, after)
 }
 
 // passkey compares the row of a passkey with the latest event about it.
-func (c *checker) passkey(o *org, p passkey.Passkey) {
-	said := o.identities.passkeys[p.ID]
+func (o *Org) passkey(p passkey.Passkey) {
+	said := o.logged.passkeys[p.ID]
 	if said == nil {
-		if o.identities.unread == 0 { // else it is perhaps one of those
-			c.Problemf("passkey", o.name, "passkey "+p.ID, "there is no event about it")
+		if o.logged.unread == 0 { // else it is perhaps one of those
+			o.Problemf("passkey", o.name, "passkey "+p.ID, "there is no event about it")
 		}
 		return
 	}
@@ -78,7 +78,7 @@ func (c *checker) passkey(o *org, p passkey.Passkey) {
 		{"time of its removal", row.RevokedAt.String(), said.RevokedAt.String()},
 	} {
 		if field.row != field.event {
-			c.Problemf("passkey", o.name, "passkey "+p.ID, "the row has the %s %q, and event %s %q", field.name, field.row,
+			o.Problemf("passkey", o.name, "passkey "+p.ID, "the row has the %s %q, and event %s %q", field.name, field.row,
 				said.ID, field.event)
 		}
 	}

@@ -1,4 +1,4 @@
-package check
+package signers
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// identities checks that the rows of the identities say what their keys and certificates do, and
-// what the latest events about them do.
-func (c *checker) identities(ctx context.Context, o *org) error {
-	logged := &o.identities
+// Check checks that the rows of the identities say what their keys and certificates do, and what the latest
+// events about them do. It also checks what depends on them: trusted roots, passkeys, signers and CAs.
+func (o *Org) Check(ctx context.Context) error {
+	logged := &o.logged
 	for after := int64(0); ; {
 		var page []keyed
-		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := o.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, scanIdentity, `
 SELECT id, identity_id, kind, dn, email, emails, logins, may, dn_pattern, pem, fingerprint, not_after, revoked_at,
   distrusted_since,
@@ -37,35 +37,35 @@ FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 		for _, i := range page {
 			logged.rows[i.ID] = true
 			if i.isUnlike {
-				c.Problemf(verify.CheckIdentity, o.name, "identity "+i.ID,
+				o.Problemf(verify.CheckIdentity, o.name, "identity "+i.ID,
 					"it has not one of a key, a certificate and an entry for keyless signers")
 			}
-			c.identity(o.name, i.Identity)
-			c.compareIdentity(o, i.Identity)
+			o.identity(o.name, i.Identity)
+			o.compareIdentity(i.Identity)
 		}
 		after = page[len(page)-1].row
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(logged.latest)) {
 		if !logged.rows[id] {
-			c.Problemf(verify.CheckIdentity, o.name, "identity "+id, "there are events about it, the last is %s, and no row",
+			o.Problemf(verify.CheckIdentity, o.name, "identity "+id, "there are events about it, the last is %s, and no row",
 				logged.latest[id].ID)
 		}
 	}
-	if err := c.trustedRoots(ctx, o); err != nil {
+	if err := o.trustedRoots(ctx); err != nil {
 		return err
 	}
-	if err := c.passkeys(ctx, o); err != nil {
+	if err := o.passkeys(ctx); err != nil {
 		return err
 	}
-	if err := c.signers(ctx, o); err != nil {
+	if err := o.signers(ctx); err != nil {
 		return err
 	}
-	if err := c.authorities(ctx, o); err != nil {
+	if err := o.authorities(ctx); err != nil {
 		return err
 	}
 	if logged.unread > 0 {
-		c.Uncheckedf("%s: what %d events say of identities, passkeys and CAs: their bodies are pruned or wrong", o.name,
+		o.Uncheckedf("%s: what %d events say of identities, passkeys and CAs: their bodies are pruned or wrong", o.name,
 			logged.unread)
 	}
 	return nil
@@ -84,14 +84,14 @@ func scanIdentity(row sqldb.Scanner) (i keyed, err error) {
 	err = row.Scan(&i.row, &i.ID, &i.Kind, &i.DN, &i.Email, &emails, &logins, &may, &i.DNPattern, &i.PEM, &i.Fingerprint,
 		&i.NotAfter,
 		&i.RevokedAt, &i.DistrustedSince, &i.Event, &entry)
-	i.Emails, i.Logins, i.May = linesOf(emails), linesOf(logins), linesOf(may)
+	i.Emails, i.Logins, i.May = Lines(emails), Lines(logins), Lines(may)
 	i.Sigstore = entryIn(entry)
 	i.isUnlike = (entry != "") != (i.Sigstore != nil) || i.Sigstore != nil && i.PEM != ""
 	return i, err
 }
 
 // identity checks the row of an identity.
-func (c *checker) identity(org string, i identity.Identity) {
+func (o *Org) identity(org string, i identity.Identity) {
 	n := identity.NewIdentity{Kind: i.Kind, PEM: i.PEM, Sigstore: i.Sigstore}
 	if i.Kind == identity.SigstoreIdentity {
 		n.May = identity.Predicates{"*"}
@@ -102,7 +102,7 @@ func (c *checker) identity(org string, i identity.Identity) {
 		want, err = n.Identity()
 	}
 	if err != nil {
-		c.Uncheckedf("%s: identity %s is not one that this release would accept: %v", org, i.ID, err)
+		o.Uncheckedf("%s: identity %s is not one that this release would accept: %v", org, i.ID, err)
 		return
 	}
 	for _, field := range []struct{ name, row, pem string }{
@@ -110,34 +110,34 @@ func (c *checker) identity(org string, i identity.Identity) {
 		{"expiry", i.NotAfter.String(), want.NotAfter.String()},
 	} {
 		if field.row != field.pem {
-			c.Problemf(verify.CheckIdentity, org, "identity "+i.ID, "the row has the %s %s, and its key or certificate %s",
+			o.Problemf(verify.CheckIdentity, org, "identity "+i.ID, "the row has the %s %s, and its key or certificate %s",
 				field.name, field.row, field.pem)
 		}
 	}
 }
 
 // compareIdentity compares an identity with the latest event about it.
-func (c *checker) compareIdentity(o *org, i identity.Identity) {
-	said := o.identities.latest[i.ID]
+func (o *Org) compareIdentity(i identity.Identity) {
+	said := o.logged.latest[i.ID]
 	switch {
 	case said == nil && i.Event == "":
-		c.Incompletef("%s: identity %s (%s) is in no event: the server logs it at its next start", o.name, i.ID, i.DN)
+		o.Incompletef("%s: identity %s (%s) is in no event: the server logs it at its next start", o.name, i.ID, i.DN)
 		if e, err := i.Logged(ledger.IdentityKnown); err == nil {
-			o.identities.addSigner(&event{said: &e})
+			o.logged.trust(&e)
 		}
 		return
 	case said == nil || said.ID != i.Event:
-		if o.identities.unread > 0 {
+		if o.logged.unread > 0 {
 			return // perhaps one of those
 		}
 		last := ""
 		if said != nil {
 			last = said.ID
 		}
-		c.Problemf(verify.CheckIdentity, o.name, "identity "+i.ID,
+		o.Problemf(verify.CheckIdentity, o.name, "identity "+i.ID,
 			"the row has the event %q, and the last event about it is %q", i.Event, last)
 		return
 	}
 
-	c.Failed(o.name, "identity "+i.ID, verify.LoggedIdentity(i, said))
+	o.Failed(o.name, "identity "+i.ID, verify.LoggedIdentity(i, said))
 }

@@ -1,0 +1,52 @@
+package check
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// maxKnown limits the commits of an org whose facts are compared with their events. An entry
+// takes about 100 bytes.
+const maxKnown = 1_000_000
+
+// A shortDigest is the first half of a SHA-256, which says enough of what nobody can choose
+// freely, in half the memory.
+type shortDigest [sha256.Size / 2]byte
+
+func shorten(text string) (d shortDigest) {
+	sum := sha256.Sum256([]byte(text))
+	copy(d[:], sum[:])
+	return d
+}
+
+// loggedFacts has what the latest events of an org say of its commits.
+type loggedFacts struct {
+	latest map[shortDigest]shortDigest // digests of the facts by commits
+	unread int64                       // events without a body that can be trusted
+	limit  int                         // of commits
+	left   int64                       // events of commits beyond the limit
+	// unlogged are commits that differ, while the server logs those from before an upgrade.
+	unlogged int64
+}
+
+func commitKey(repo int64, sha string) shortDigest { return shorten(fmt.Sprintf("%d@%s", repo, sha)) }
+
+// add adds an event, which must be newer than those before.
+func (l *loggedFacts) add(e *event) {
+	if e.kind != ledger.EventCommit {
+		return
+	}
+	said, ok := e.said.(*ledger.CommitEvent)
+	if !ok || said.Facts == "" {
+		l.unread++
+		return
+	}
+	key := commitKey(e.repoID, said.Commit)
+	if _, ok := l.latest[key]; !ok && len(l.latest) >= l.limit {
+		l.left++
+		return
+	}
+	l.latest[key] = shorten(said.Facts)
+}
