@@ -54,7 +54,6 @@ var small = map[string]string{
 	".":                      "main",
 	"e2e":                    "only tests",
 	"e2e/fault":              "only tests",
-	"internal/parallel":      "packages below store and below cmd use it",
 	"internal/sigstoretest":  "files of the domain, for tests outside of it",
 	"ledger/internal/issuer": "exchange and member use it, and neither imports the other",
 	"store/postgres/model":   "only a test",

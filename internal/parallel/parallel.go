@@ -31,3 +31,21 @@ func Each[T any](limit int, items []T, f func(T)) {
 	}
 	running.Wait()
 }
+
+// shares is into how many parts Share divides a list.
+const shares = 8
+
+// Share calls f for each item, on all CPUs, and waits for all calls. It divides the list into parts, since a call
+// may take less time than to begin it.
+func Share[T any](items []T, f func(T)) {
+	size := (len(items) + shares - 1) / shares
+	var parts [][]T
+	for ; len(items) > size; items = items[size:] {
+		parts = append(parts, items[:size])
+	}
+	Each(shares, append(parts, items), func(part []T) {
+		for _, item := range part {
+			f(item)
+		}
+	})
+}

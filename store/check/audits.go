@@ -66,3 +66,39 @@ func (e *event) auditRow() (row auditRow, ok bool) {
 		actor: cmp.Or(said.By.Token, said.By.Name),
 	}, true
 }
+
+// violationEvents checks that the list of the events of violations has those of a page.
+func (c *checker) violationEvents(org string, events []*event, rows map[int64]listedEvent) {
+	for _, e := range events {
+		row, ok := rows[e.seq]
+		delete(rows, e.seq)
+		switch isOne := e.kind == ledger.EventViolation; {
+		case ok != isOne:
+			c.Problemf("violation", org, e.row(), "it is of a violation: %t, and the list of those has it: %t", isOne, ok)
+		case ok && row != listedEvent{e.repoID, e.id}:
+			c.Problemf("violation", org, e.row(), "the list of events of violations has %+v of it", row)
+		}
+	}
+	for seq := range rows {
+		c.Problemf("violation", org, eventRange(seq, seq+1), "the list of events of violations has it, and it is missing")
+	}
+}
+
+// A listedEvent is a row of the table violation_events.
+type listedEvent struct{ repo, event int64 }
+
+// readViolationEvents reads the events of violations among those of a page, by their sequence numbers.
+func readViolationEvents(conn *sqldb.Conn, org, from, to int64) (map[int64]listedEvent, error) {
+	rows := make(map[int64]listedEvent)
+	err := conn.Each(func(row sqldb.Scanner) error {
+		var seq int64
+		var v listedEvent
+		err := row.Scan(&seq, &v.repo, &v.event)
+		rows[seq] = v
+		return err
+	}, "SELECT seq, repo_id, event FROM violation_events WHERE org_id = ? AND seq >= ? AND seq < ?", org, from, to)
+	if err != nil {
+		return nil, fmt.Errorf("read events of violations: %w", err)
+	}
+	return rows, nil
+}

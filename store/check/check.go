@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/parallel"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/check/derived"
 	"github.com/ledgerd/ledgerd/store/check/report"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -64,7 +65,8 @@ func (c *checker) run(ctx context.Context) error {
 	if err := part("mapping", c.readMapping); err != nil {
 		return err
 	}
-	if err := part("overlaps", c.overlaps); err != nil {
+	overlaps := func(ctx context.Context) error { return derived.CheckOverlaps(ctx, c.Database) }
+	if err := part("overlaps", overlaps); err != nil {
 		return err
 	}
 

@@ -32,6 +32,10 @@ type Options struct {
 	maxKnown int // if not 0, replaces the constant, in tests
 }
 
+// maxKnown limits the commits of an org whose facts are compared with their events. An entry
+// takes about 100 bytes.
+const maxKnown = 1_000_000
+
 // A Seen is a checkpoint of a log that was kept apart from the database.
 type Seen struct {
 	// What names it in problems, such as the file.

@@ -25,13 +25,13 @@ func (c *checker) history(ctx context.Context, o *org, e *event) error {
 				"certificate %q", strings.Join(a.emails, " "), strings.Join(want, " "))
 	}
 	if a.rollback != nil {
-		o.rollbacks[a.id] = a.rollback.To.SHA
+		o.derived.AddRollback(a.id, a.rollback.To.SHA)
 	}
 	if !a.isLate {
 		return nil
 	}
 	if _, ok := ledger.EnvironmentOf(a.predicate); ok {
-		o.finished[a.id] = a.saidAt
+		o.derived.AddFinished(a.id, a.saidAt)
 	}
 
 	var isExplained bool

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/ledgerd/ledgerd/internal/parallel"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
@@ -114,53 +115,25 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 
 // rest checks what the events of an org led to.
 func (c *checker) rest(ctx context.Context, o *org) error {
-	repos, err := c.repos(ctx, o.id)
-	if err != nil {
-		return err
-	}
-	for _, p := range []orgPart{
+	for _, p := range []struct {
+		name  string
+		check func(context.Context) error
+	}{
 		{"identities", o.signers.Check}, {"keys of receipts", o.receiptKeys},
 		{"access and settings", func(ctx context.Context) error { return c.settings(ctx, o) }},
 		{"members", func(ctx context.Context) error { return c.members(ctx, o) }},
-		{"counters", func(ctx context.Context) error { return c.counters(ctx, o, repos) }},
+		{"repos", func(ctx context.Context) error {
+			return o.derived.Check(ctx, func(done, total int) {
+				c.step("commits of the repos of "+o.name, int64(done), int64(total))
+			})
+		}},
+		{"keys", o.signers.CheckClaims},
 	} {
 		if err := c.Tolerate(ctx, p.name+" of "+o.name, p.check(ctx)); err != nil {
 			return fmt.Errorf("check %s: %w", p.name, err)
 		}
 	}
-
-	for i, r := range repos {
-		c.step("commits of the repos of "+o.name, int64(i), int64(len(repos)))
-		for _, p := range []repoPart{
-			{"policies", c.policies}, {"deliveries", c.deliveries}, {"commits", c.commits},
-			{"environments", c.environments}, {"radar", c.radar}, {"states", c.derive},
-		} {
-			if err := c.Tolerate(ctx, p.name+" of "+o.name+"/"+r.name, p.check(ctx, o, r)); err != nil {
-				return fmt.Errorf("check %s: %w", p.name, err)
-			}
-		}
-	}
-	c.reportKnown(o)
-	for _, p := range []orgPart{
-		{"violations", func(ctx context.Context) error { return c.violations(ctx, o) }}, {"keys", o.signers.CheckClaims},
-	} {
-		if err := c.Tolerate(ctx, p.name+" of "+o.name, p.check(ctx)); err != nil {
-			return err
-		}
-	}
 	return nil
-}
-
-// An orgPart is a part of what is checked of an org.
-type orgPart struct {
-	name  string
-	check func(context.Context) error
-}
-
-// A repoPart is a part of what is checked of a repo.
-type repoPart struct {
-	name  string
-	check func(context.Context, *org, repo) error
 }
 
 // readPage reads a page in one snapshot.
@@ -184,7 +157,7 @@ func (c *checker) readPage(ctx context.Context, o *org, p *page) error {
 
 // eachEvent checks each event on its own, unless that is done.
 func (c *checker) eachEvent(o *org, events []*event) {
-	eachOf(events, func(e *event) {
+	parallel.Share(events, func(e *event) {
 		if e.isChecked {
 			return
 		}
@@ -231,15 +204,8 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		if a := e.evidence; a != nil {
 			o.signers.Sign(a.dn, a.key, a.emails)
 		}
-		o.facts.add(e)
+		o.derived.Add(e.repoID, e.kind, e.said)
 		c.addSettings(o, e)
-		o.violations.add(e)
-		if p, ok := e.said.(*ledger.PolicyEvent); ok {
-			if o.policies[e.repoID] == nil {
-				o.policies[e.repoID] = make(map[int64]*ledger.PolicyEvent)
-			}
-			o.policies[e.repoID][int64(p.Version)] = p
-		}
 		var hash *tlog.Hash
 		if e.leaf != nil {
 			hash = &e.hash

@@ -8,37 +8,30 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"github.com/ledgerd/ledgerd/store/check/derived"
 	"github.com/ledgerd/ledgerd/store/check/signers"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // An org is an org with its logs, as they were when the check of the org began.
 type org struct {
-	id   int64
-	name string
-	// deleted reports whether it is, so that no state is derived.
-	deleted bool
-	// former has the names that the org and its repos had, by the row id of the repo; 0 is the org.
-	former map[int64][]string
-	end    int64 // the seq of its next event
-	log    int64 // the row id of its present log
-	first  int64
-	built  int64 // leaves of the present log that the builder has done, or isBuilt
-	logs   []*orgLog
+	id    int64
+	name  string
+	end   int64 // the seq of its next event
+	log   int64 // the row id of its present log
+	first int64
+	built int64 // leaves of the present log that the builder has done, or isBuilt
+	logs  []*orgLog
 
 	outside      int64 // events that are not numbered from 0 to end
 	listed       int64 // administrative actions and violations that are listed with other numbers
 	attestations int64
 
-	// policies has the events of contracts by the row id of the repo and version.
-	policies   map[int64]map[int64]*ledger.PolicyEvent
-	signers    *signers.Org
-	facts      loggedFacts
-	settings   loggedSettings
-	violations loggedViolations
+	signers  *signers.Org
+	derived  *derived.Org
+	settings loggedSettings
 
 	// What was checked: the row id of the last event, and the number of attestations that have
 	// an event.
@@ -48,32 +41,7 @@ type org struct {
 	// The same of exceptions, and of claims of merges.
 	exceptions, excused, merges, merged int64
 
-	// rollbacks has, by row id, to which commits attestations have rolled back; empty for none.
-	rollbacks map[int64]string
-	// finished has, by row id, when deployments finished whose rows say later.
-	finished   map[int64]ledger.Time
 	isUnmapped bool // attestations are about to be mapped by later rules
-}
-
-// had reports whether a repo has or had a name. A repoID of 0 is the org.
-func (o *org) had(repoID int64, name, wanted string) bool {
-	return wanted == name || slices.Contains(o.former[repoID], wanted)
-}
-
-// readFormer reads the names that the org and its repos had.
-func (o *org) readFormer(conn *sqldb.Conn) error {
-	o.former = make(map[int64][]string)
-	err := conn.Each(func(row sqldb.Scanner) error {
-		var repoID int64
-		var name string
-		err := row.Scan(&repoID, &name)
-		o.former[repoID] = append(o.former[repoID], name)
-		return err
-	}, "SELECT repo_id, name FROM former_names WHERE org_id = ?", o.id)
-	if err != nil {
-		return fmt.Errorf("read former names: %w", err)
-	}
-	return nil
 }
 
 // receiptKeys checks the keys of receipts of an org's logs.
@@ -87,17 +55,6 @@ func (o *org) receiptKeys(ctx context.Context) error {
 
 // isBuilt says that the log of an org is complete.
 const isBuilt = -1
-
-// A repo is a row of the table repos.
-type repo struct {
-	id            int64
-	name          string
-	policyVersion int64
-	policyDigest  string
-	attestations  int64
-	deleted       bool
-	sends         int64 // the types of events that its webhooks get, as bits
-}
 
 // An orgLog is the log of an org in one epoch.
 type orgLog struct {
@@ -157,22 +114,19 @@ const orgsPage = 500
 
 // readOrg reads an org and its logs.
 func (c *checker) readOrg(conn *sqldb.Conn, id int64) (o *org, err error) {
-	o = &org{id: id, policies: make(map[int64]map[int64]*ledger.PolicyEvent)}
+	o = &org{id: id}
+	var isDeleted bool
 	err = conn.Row("SELECT name, next_seq, log_id, log_first, log_built, deleted_at > 0 FROM orgs WHERE id = ?", id).
-		Scan(&o.name, &o.end, &o.log, &o.first, &o.built, &o.deleted)
+		Scan(&o.name, &o.end, &o.log, &o.first, &o.built, &isDeleted)
 	if err != nil {
 		return o, fmt.Errorf("read org: %w", err)
 	}
-	if err := o.readFormer(conn); err != nil {
+	o.signers = signers.New(c.Database, o.id, o.name, o.end)
+	o.derived, err = derived.New(conn, c.Database, derived.Row{ID: id, Name: o.name, End: o.end, Deleted: isDeleted},
+		derived.Options{Store: c.store, Signers: o.signers, MappedBelow: c.mapping.below, MaxKnown: c.maxKnown})
+	if err != nil {
 		return o, err
 	}
-	o.signers = signers.New(c.Database, o.id, o.name, o.end)
-	o.rollbacks, o.finished = make(map[int64]string), make(map[int64]ledger.Time)
-	o.violations = loggedViolations{
-		opened: make(map[string]shortDigest), closed: make(map[string]closedViolation),
-		corrected: make(map[correctedField]int),
-	}
-	o.facts = loggedFacts{latest: make(map[shortDigest]shortDigest), limit: c.maxKnown}
 	o.settings = newLoggedSettings(o.end)
 	err = conn.Row(`
 SELECT (SELECT count(*) FROM events WHERE org_id = ? AND seq < 0) +

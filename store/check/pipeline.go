@@ -2,26 +2,7 @@ package check
 
 import (
 	"context"
-
-	"github.com/ledgerd/ledgerd/internal/parallel"
 )
-
-// chunks is into how many parts eachOf divides a list.
-const chunks = 8
-
-// eachOf calls f for each item, on all CPUs.
-func eachOf[T any](items []T, f func(T)) {
-	size := (len(items) + chunks - 1) / chunks
-	var parts [][]T
-	for ; len(items) > size; items = items[size:] {
-		parts = append(parts, items[:size])
-	}
-	parallel.Each(chunks, append(parts, items), func(part []T) {
-		for _, item := range part {
-			f(item)
-		}
-	})
-}
 
 // readAhead is the number of pages that are read before they are used.
 const readAhead = 2

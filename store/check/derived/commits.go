@@ -1,4 +1,4 @@
-package check
+package derived
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/parallel"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store/check/report"
@@ -26,25 +27,12 @@ SELECT t.commit_id, t.from_state, t.to_state, t.at, t.cause_type, t.cause_id, co
 FROM transitions t LEFT JOIN events e ON e.id = t.event WHERE t.commit_id BETWEEN ? AND ? ORDER BY t.commit_id, t.event`
 )
 
-// repos returns the repos of an org.
-func (c *checker) repos(ctx context.Context, org int64) (list []repo, err error) {
-	err = c.Read(ctx, func(conn *sqldb.Conn) (err error) {
-		list, err = sqldb.All(conn, func(row sqldb.Scanner) (r repo, err error) {
-			return r, row.Scan(&r.id, &r.name, &r.policyVersion, &r.policyDigest, &r.attestations, &r.deleted, &r.sends)
-		}, `
-SELECT id, name, policy_version, policy_digest, attestations, deleted_at > 0, webhook_events
-FROM repos WHERE org_id = ? ORDER BY id`, org)
-		return err
-	})
-	return list, err
-}
-
 // commits checks the commits of a repo: their transitions with the events, and their state with
 // the evidence.
-func (c *checker) commits(ctx context.Context, o *org, r repo) error {
+func (o *Org) commits(ctx context.Context, r repo) error {
 	for after := int64(0); ; {
 		var page []*commit
-		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := o.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			if page, err = readCommits(conn, r.id, after); err != nil {
 				return err
 			}
@@ -53,8 +41,8 @@ func (c *checker) commits(ctx context.Context, o *org, r repo) error {
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		eachOf(page, func(v *commit) { c.commit(o.name, r, v) })
-		c.Count(func(r *report.Report) *int64 { return &r.Commits }, int64(len(page)))
+		parallel.Share(page, func(v *commit) { o.commit(o.name, r, v) })
+		o.Count(func(r *report.Report) *int64 { return &r.Commits }, int64(len(page)))
 		after = page[len(page)-1].id
 	}
 }
@@ -90,29 +78,29 @@ func readCommits(conn *sqldb.Conn, repoID, after int64) ([]*commit, error) {
 }
 
 // commit checks a commit on its own.
-func (c *checker) commit(org string, r repo, v *commit) {
+func (o *Org) commit(org string, r repo, v *commit) {
 	row := "commit " + r.name + "@" + v.sha
-	c.latest(org, row, v)
+	o.latest(org, row, v)
 	var states verify.States
 	for _, t := range v.transitions {
 		err := states.Add(ledger.StateEvent{ID: t.event, Commit: v.sha, From: t.from, To: t.to, Timestamp: t.at}, true)
 		if err != nil {
-			c.Problemf(verify.CheckStates, org, row, "%v", err)
+			o.Problemf(verify.CheckStates, org, row, "%v", err)
 		}
-		c.transition(org, r, row, v.sha, t)
+		o.transition(org, r, row, v.sha, t)
 	}
 	if err := states.Check(v.sha, v.state, v.since); err != nil {
-		c.Problemf(verify.CheckStates, org, row, "%v", err)
+		o.Problemf(verify.CheckStates, org, row, "%v", err)
 	} else if len(v.transitions) == 0 && v.since != v.registered {
-		c.Problemf(verify.CheckStates, org, row, "it is %s since %s, and was registered at %s", v.state, v.since,
+		o.Problemf(verify.CheckStates, org, row, "it is %s since %s, and was registered at %s", v.state, v.since,
 			v.registered)
 	}
 }
 
 // transition compares a transition with its event, in which the repo may have a former name.
-func (c *checker) transition(org string, r repo, row, sha string, t transition) {
+func (o *Org) transition(org string, r repo, row, sha string, t transition) {
 	if t.kind != ledger.EventState {
-		c.Problemf(verify.CheckStates, org, row, "the transition from %s to %s has no event", t.from, t.to)
+		o.Problemf(verify.CheckStates, org, row, "the transition from %s to %s has no event", t.from, t.to)
 		return
 	}
 	var e ledger.StateEvent
@@ -129,19 +117,19 @@ func (c *checker) transition(org string, r repo, row, sha string, t transition) 
 		err = fmt.Errorf("its event %s is about %s@%s", t.event, e.Repo, e.Commit)
 	}
 	if err != nil {
-		c.Problemf(verify.CheckStates, org, row, "%v", err)
+		o.Problemf(verify.CheckStates, org, row, "%v", err)
 	}
 }
 
 // derive derives the states of a repo's commits again, and compares what is known of them with
 // the events.
 // The states of a deleted repo are as they were when it was deleted.
-func (c *checker) derive(ctx context.Context, o *org, r repo) error {
+func (o *Org) derive(ctx context.Context, r repo) error {
 	for after := int64(0); ; {
-		result, err := c.store.Recheck(ctx, r.id, after)
+		result, err := o.store.Recheck(ctx, r.id, after)
 		_, isValue := errors.AsType[*sqldb.ValueError](err)
 		if err != nil && ctx.Err() == nil && sqldb.ClassOf(err) == sqldb.Other && !isValue {
-			c.Problemf(verify.CheckDerivation, o.name, "repo "+r.name, "the states cannot be derived: %v", err)
+			o.Problemf(verify.CheckDerivation, o.name, "repo "+r.name, "the states cannot be derived: %v", err)
 			return nil
 		}
 		if err != nil || result.Last == 0 {
@@ -152,17 +140,17 @@ func (c *checker) derive(ctx context.Context, o *org, r repo) error {
 		}
 
 		for _, m := range result.Moves {
-			c.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit, "%v", verify.Derived(m.From, m.To))
+			o.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit, "%v", verify.Derived(m.From, m.To))
 		}
 		for _, m := range result.Standings {
-			c.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit,
+			o.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit,
 				"its standing is stored as %s, and its evidence gives %s", m.From, m.To)
 		}
 		for _, d := range result.Differences {
-			c.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
+			o.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
 		}
-		c.Count(func(r *report.Report) *int64 { return &r.Pending }, result.Pending)
-		if err := c.known(ctx, o, r, result.Known); err != nil {
+		o.Count(func(r *report.Report) *int64 { return &r.Pending }, result.Pending)
+		if err := o.known(ctx, r, result.Known); err != nil {
 			return err
 		}
 		after = result.Last

@@ -1,4 +1,4 @@
-package check
+package derived
 
 import (
 	"context"
@@ -25,8 +25,8 @@ type environmentNames struct {
 }
 
 // environments derives again what runs in the environments of a repo, and what was rolled back.
-func (c *checker) environments(ctx context.Context, o *org, r repo) error {
-	return c.Read(ctx, func(conn *sqldb.Conn) error {
+func (o *Org) environments(ctx context.Context, r repo) error {
+	return o.Read(ctx, func(conn *sqldb.Conn) error {
 		names, err := environmentsOf(conn, o.id)
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (c *checker) environments(ctx context.Context, o *org, r repo) error {
 
 		var rows, stored int64
 		for _, n := range names {
-			e := replaying{checker: c, conn: conn, o: o, r: r, names: n, contracts: contracts, distrusted: distrusted}
+			e := replaying{Org: o, conn: conn, r: r, names: n, contracts: contracts, distrusted: distrusted}
 			read, err := e.compare()
 			if err != nil {
 				return fmt.Errorf("%s: %w", n.deploy, err)
@@ -53,7 +53,7 @@ func (c *checker) environments(ctx context.Context, o *org, r repo) error {
 SELECT (SELECT count(*) FROM deployments WHERE repo_id = ?) + (SELECT count(*) FROM environments WHERE repo_id = ?)`,
 			r.id, r.id).Scan(&stored)
 		if err == nil && stored != rows {
-			c.Problemf("environment", o.name, "repo "+r.name, "%d rows of deployments and environments are of no environment",
+			o.Problemf("environment", o.name, "repo "+r.name, "%d rows of deployments and environments are of no environment",
 				stored-rows)
 		}
 		return err
@@ -99,9 +99,8 @@ WHERE p.repo_id = ? ORDER BY p.version`, repo)
 
 // A replaying derives again what runs in an environment of a repo.
 type replaying struct {
-	*checker
+	*Org
 	conn       *sqldb.Conn
-	o          *org
 	r          repo
 	names      environmentNames
 	contracts  []contractVersion
@@ -126,7 +125,7 @@ func (e *replaying) compare() (rows int64, err error) {
 	if e.unchecked == "" {
 		derived.replay(e.steps, e.breaches)
 	} else {
-		e.Uncheckedf("%s: what runs in %s of %s: %s", e.o.name, e.names.deploy, e.r.name, e.unchecked)
+		e.Uncheckedf("%s: what runs in %s of %s: %s", e.name, e.names.deploy, e.r.name, e.unchecked)
 	}
 
 	rows, err = e.compareRows(derived.rows)
@@ -138,12 +137,12 @@ func (e *replaying) compare() (rows int64, err error) {
 		rows++
 		return row.Scan(&latest)
 	}, "SELECT latest_id FROM environments WHERE predicate_id = ? AND repo_id = ? AND org_id = ?",
-		e.names.deployID, e.r.id, e.o.id)
+		e.names.deployID, e.r.id, e.id)
 	if err != nil {
 		return 0, fmt.Errorf("read the last change: %w", err)
 	}
 	if latest != derived.latest && e.unchecked == "" {
-		e.Problemf("environment", e.o.name, e.row(), "the attestation in row %d has changed it last, and its row says that "+
+		e.Problemf("environment", e.name, e.row(), "the attestation in row %d has changed it last, and its row says that "+
 			"in row %d", derived.latest, latest)
 	}
 	return rows, nil
@@ -165,15 +164,15 @@ func (e *replaying) compareRows(derived map[int64]deployment) (rows int64, err e
 		switch {
 		case err != nil || d == want || e.unchecked != "":
 		case !ok:
-			e.Problemf("deployment", e.o.name, e.row(), "the commit in row %d was not deployed, and its row says %+v", commit, d)
+			e.Problemf("deployment", e.name, e.row(), "the commit in row %d was not deployed, and its row says %+v", commit, d)
 		default:
-			e.Problemf("deployment", e.o.name, e.row(), different, commit, d, want)
+			e.Problemf("deployment", e.name, e.row(), different, commit, d, want)
 		}
 		return err
 	}, "SELECT commit_id, attestation_id, required, ended_id FROM deployments WHERE repo_id = ? AND predicate_id = ?",
 		e.r.id, e.names.deployID)
 	for _, commit := range slices.Sorted(maps.Keys(derived)) {
-		e.Problemf("deployment", e.o.name, e.row(), different, commit, deployment{}, derived[commit])
+		e.Problemf("deployment", e.name, e.row(), different, commit, deployment{}, derived[commit])
 	}
 	return rows, err
 }
@@ -217,7 +216,7 @@ func (e *replaying) readSteps() error {
 		if since, ok := e.distrusted[id]; ok && since <= at {
 			e.unchecked = "evidence about it is distrusted"
 		}
-		if s.id < e.mapping.below {
+		if s.id < e.mappedBelow {
 			e.unchecked = "it was recorded by an earlier release"
 		}
 		if len(e.breaches) == 0 {
@@ -271,7 +270,7 @@ func (e *replaying) judge(s *step, v policy.Evidence, event string, isBreach boo
 	if contract.IsScoped() && s.required && (isTakenBack || s.effect == policy.Refused) {
 		e.unchecked = "which requirements applied to its commits is not known"
 	}
-	if _, ok := e.o.rollbacks[s.id]; isRollback && isTakenBack && !ok {
+	if _, ok := e.rollbacks[s.id]; isRollback && isTakenBack && !ok {
 		e.unchecked = "to which commit it was rolled back is not known: an envelope was pruned, or it is being changed"
 	}
 }
@@ -279,10 +278,10 @@ func (e *replaying) judge(s *step, v policy.Evidence, event string, isBreach boo
 // resolve sets what only the statement of an attestation says.
 func (e *replaying) resolve(s *step) error {
 	s.saidAt = s.finishedAt
-	if at, ok := e.o.finished[s.id]; ok {
+	if at, ok := e.finished[s.id]; ok {
 		s.saidAt = at
 	}
-	sha := e.o.rollbacks[s.id]
+	sha := e.rollbacks[s.id]
 	if sha == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package check
+package derived
 
 import (
 	"cmp"
@@ -28,6 +28,13 @@ type loggedViolations struct {
 	known     ledger.Time // when a commit was logged first; 0 if none was
 }
 
+func newLoggedViolations() loggedViolations {
+	return loggedViolations{
+		opened: make(map[string]shortDigest), closed: make(map[string]closedViolation),
+		corrected: make(map[correctedField]int),
+	}
+}
+
 // A closedViolation is what an event says of the end of a violation.
 type closedViolation struct {
 	ledger.Closing
@@ -40,21 +47,21 @@ func opening(repo int64, v *ledger.ViolationEvent) shortDigest {
 }
 
 // add adds an event, which must be newer than those before.
-func (l *loggedViolations) add(e *event) {
-	switch said := e.said.(type) {
+func (l *loggedViolations) add(repoID int64, kind ledger.EventType, said ledger.Event) {
+	switch said := said.(type) {
 	case *ledger.ViolationEvent:
 		if said.Status == ledger.ViolationOpened {
-			l.opened[said.Attestation] = opening(e.repoID, said)
+			l.opened[said.Attestation] = opening(repoID, said)
 		} else if said.ClosedBy != nil {
 			l.closed[said.Attestation] = closedViolation{*said.ClosedBy, said.Timestamp}
 		}
 	case *ledger.CommitEvent:
 		l.known = cmp.Or(l.known, said.Timestamp)
 		for _, field := range said.Corrected {
-			l.corrected[correctedField{e.repoID, said.Commit, said.Timestamp, field}]++
+			l.corrected[correctedField{repoID, said.Commit, said.Timestamp, field}]++
 		}
 	default:
-		if e.kind == ledger.EventViolation {
+		if kind == ledger.EventViolation {
 			l.unread++
 		}
 	}
@@ -63,12 +70,13 @@ func (l *loggedViolations) add(e *event) {
 // readOn adds the events since the check of the events.
 func (l *loggedViolations) readOn(conn *sqldb.Conn, org, end int64) error {
 	err := conn.Each(func(row sqldb.Scanner) error {
-		var e event
-		if err := row.Scan(&e.kind, &e.repoID, &e.body); err != nil {
+		var kind ledger.EventType
+		var repoID int64
+		var body []byte
+		if err := row.Scan(&kind, &repoID, &body); err != nil {
 			return err
 		}
-		e.said = report.ReadEvent(e.kind, e.body)
-		l.add(&e)
+		l.add(repoID, kind, report.ReadEvent(kind, body))
 		return nil
 	}, `
 SELECT type, repo_id, body FROM events WHERE org_id = ? AND seq >= ? AND type IN ('violation', 'commit') ORDER BY seq`,

@@ -1,9 +1,10 @@
-package check
+package derived
 
 import (
 	"context"
 	"fmt"
 
+	"github.com/ledgerd/ledgerd/store/check/report"
 	"github.com/ledgerd/ledgerd/store/recheck"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -19,8 +20,8 @@ WHERE t.repo_id = ? AND (c.repo_id <> t.repo_id OR c.sha <> t.sha OR t.place > t
 ORDER BY t.commit_id`
 
 // radar checks that the tips of a repo are commits of it, and derives again the overlaps that block them.
-func (c *checker) radar(ctx context.Context, o *org, r repo) error {
-	err := c.Read(ctx, func(conn *sqldb.Conn) error {
+func (o *Org) radar(ctx context.Context, r repo) error {
+	err := o.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Each(func(row sqldb.Scanner) error {
 			var sha, said string
 			err := row.Scan(&sha, &said)
@@ -29,7 +30,7 @@ func (c *checker) radar(ctx context.Context, o *org, r repo) error {
 				problem = "the radar has it as " + said + " of this repo"
 			}
 			if err == nil {
-				c.Problemf("radar", o.name, "commit "+r.name+"@"+sha, "%s", problem)
+				o.Problemf("radar", o.name, "commit "+r.name+"@"+sha, "%s", problem)
 			}
 			return err
 		}, selectOtherTips, r.id)
@@ -38,24 +39,24 @@ func (c *checker) radar(ctx context.Context, o *org, r repo) error {
 		return fmt.Errorf("read tips: %w", err)
 	}
 
-	return c.store.RecheckRadar(ctx, r.id, func(result recheck.RadarResult) {
+	return o.store.RecheckRadar(ctx, r.id, func(result recheck.RadarResult) {
 		for _, d := range result.Differences {
-			c.Problemf("radar", o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
+			o.Problemf("radar", o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
 		}
 		for _, reason := range result.Unchecked {
-			c.Incompletef("%s: overlaps of %s that may block commits: %s", o.name, r.name, reason)
+			o.Incompletef("%s: overlaps of %s that may block commits: %s", o.name, r.name, reason)
 		}
 	})
 }
 
-// overlaps checks that the radar has found overlaps only between two tips of one repo.
-func (c *checker) overlaps(ctx context.Context) error {
-	return c.Read(ctx, func(conn *sqldb.Conn) error {
+// CheckOverlaps checks that the radar has found overlaps only between two tips of one repo.
+func CheckOverlaps(ctx context.Context, d *report.Database) error {
+	return d.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Each(func(row sqldb.Scanner) error {
 			var later, earlier int64
 			err := row.Scan(&later, &earlier)
 			if err == nil {
-				c.Problemf("radar", "", fmt.Sprintf("overlap of the commits in row %d and %d", later, earlier),
+				d.Problemf("radar", "", fmt.Sprintf("overlap of the commits in row %d and %d", later, earlier),
 					"they are not two tips of one repo")
 			}
 			return err

@@ -1,4 +1,4 @@
-package check
+package derived
 
 import (
 	"cmp"
@@ -104,18 +104,18 @@ func readDistrusted(conn *sqldb.Conn, org int64) (since map[string]ledger.Time, 
 }
 
 // latest compares the latest attestations of a commit with all that it has.
-func (c *checker) latest(org, row string, v *commit) {
+func (o *Org) latest(org, row string, v *commit) {
 	e := &v.evidence
 	if e.isUnmapped {
-		c.Uncheckedf("%s: the latest attestations of commits: statements are still to be mapped by the rules of this release",
+		o.Uncheckedf("%s: the latest attestations of commits: statements are still to be mapped by the rules of this release",
 			org)
 	} else {
-		c.compareLatest(org, row, e)
+		o.compareLatest(org, row, e)
 	}
 
 	for _, public := range e.unlike {
 		if !e.isRolledBack {
-			c.Problemf(verify.CheckRecord, org, row, "%s was not recorded in the state of the commit that its row says", public)
+			o.Problemf(verify.CheckRecord, org, row, "%s was not recorded in the state of the commit that its row says", public)
 		}
 	}
 
@@ -123,30 +123,30 @@ func (c *checker) latest(org, row string, v *commit) {
 	last := int64(0)
 	for _, n := range e.chain {
 		if n.previous != last {
-			c.Problemf(verify.CheckRecord, org, row,
+			o.Problemf(verify.CheckRecord, org, row,
 				"the one in row %d was recorded after row %d, and its row says after row %d", n.id, last, n.previous)
 		}
 		last = n.id
 	}
 	if n := int64(len(e.chain)); v.attestations != n || v.newest != last {
-		c.Problemf("counter", org, row, "it counts %d attestations, the last of them row %d, and has %d, the last row %d",
+		o.Problemf("counter", org, row, "it counts %d attestations, the last of them row %d, and has %d, the last row %d",
 			v.attestations, v.newest, n, last)
 	}
 }
 
-func (c *checker) compareLatest(org, row string, e *evidenceOf) {
+func (o *Org) compareLatest(org, row string, e *evidenceOf) {
 	for t, l := range e.derived {
 		if stored := e.stored[t]; stored.id != l.id && !e.replaced[t] {
-			c.Problemf("latest", org, row, "attestation %s is the latest of its signer, and the row is of %s", l.public,
+			o.Problemf("latest", org, row, "attestation %s is the latest of its signer, and the row is of %s", l.public,
 				cmp.Or(stored.public, "none"))
 		}
 	}
 	for t, l := range e.stored {
 		switch _, ok := e.derived[t]; {
 		case e.replaced[t]:
-			c.Uncheckedf("%s: the latest attestations of some commits: distrusted ones are still to be replaced", org)
+			o.Uncheckedf("%s: the latest attestations of some commits: distrusted ones are still to be replaced", org)
 		case !ok:
-			c.Problemf("latest", org, row, "the row is of attestation %s, and none of its signer counts",
+			o.Problemf("latest", org, row, "the row is of attestation %s, and none of its signer counts",
 				cmp.Or(l.public, fmt.Sprint("in row ", l.id)))
 		}
 	}

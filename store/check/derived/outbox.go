@@ -1,4 +1,4 @@
-package check
+package derived
 
 import (
 	"context"
@@ -50,11 +50,11 @@ func scanDelivery(row sqldb.Scanner) (d delivery, err error) {
 }
 
 // deliveries checks the deliveries to the webhooks of a repo.
-func (c *checker) deliveries(ctx context.Context, o *org, r repo) error {
+func (o *Org) deliveries(ctx context.Context, r repo) error {
 	sends := int64(0)
 	for after := int64(0); ; {
 		var hooks []hook
-		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := o.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			hooks, err = sqldb.All(conn, func(row sqldb.Scanner) (h hook, err error) {
 				return h, row.Scan(&h.id, &h.public, &h.events)
 			}, selectHooks, r.id, after, deliveriesPage)
@@ -64,12 +64,12 @@ func (c *checker) deliveries(ctx context.Context, o *org, r repo) error {
 			return err
 		}
 		if len(hooks) == 0 {
-			return c.sends(ctx, o, r, sends)
+			return o.sends(ctx, r, sends)
 		}
 
 		for _, h := range hooks {
 			sends |= h.events
-			if err := c.deliveriesTo(ctx, o, r, h); err != nil {
+			if err := o.deliveriesTo(ctx, r, h); err != nil {
 				return err
 			}
 		}
@@ -79,7 +79,7 @@ func (c *checker) deliveries(ctx context.Context, o *org, r repo) error {
 
 // sends compares which types of events the webhooks of a repo get with what the repo says: what it does not say
 // is not sent. Those of an org or a repo that was deleted get nothing.
-func (c *checker) sends(ctx context.Context, o *org, r repo, events int64) error {
+func (o *Org) sends(ctx context.Context, r repo, events int64) error {
 	if o.deleted || r.deleted {
 		events = 0
 	}
@@ -87,24 +87,24 @@ func (c *checker) sends(ctx context.Context, o *org, r repo, events int64) error
 		return nil
 	}
 	var isChanged bool // since the repos were read
-	err := c.Read(ctx, func(conn *sqldb.Conn) error {
+	err := o.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Row("SELECT webhook_events <> ? FROM repos WHERE id = ?", r.sends, r.id).Scan(&isChanged)
 	})
 	if err != nil {
 		return fmt.Errorf("read the types of events: %w", err)
 	}
 	if !isChanged {
-		c.Problemf("outbox", o.name, "repo "+r.name, "its webhooks get the types of events %b, and it says %b", events,
+		o.Problemf("outbox", o.name, "repo "+r.name, "its webhooks get the types of events %b, and it says %b", events,
 			r.sends)
 	}
 	return nil
 }
 
 // deliveriesTo checks the deliveries to a webhook.
-func (c *checker) deliveriesTo(ctx context.Context, o *org, r repo, h hook) error {
+func (o *Org) deliveriesTo(ctx context.Context, r repo, h hook) error {
 	for after := ""; ; {
 		var page []delivery
-		err := c.Read(ctx, func(conn *sqldb.Conn) (err error) {
+		err := o.Read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, scanDelivery, selectDeliveries, h.id, after, deliveriesPage)
 			return err
 		})
@@ -113,7 +113,7 @@ func (c *checker) deliveriesTo(ctx context.Context, o *org, r repo, h hook) erro
 		}
 		for _, d := range page {
 			if problem := d.problem(o, r, h); problem != "" {
-				c.Problemf("outbox", o.name, "delivery "+d.public+" to "+h.public, "%s", problem)
+				o.Problemf("outbox", o.name, "delivery "+d.public+" to "+h.public, "%s", problem)
 			}
 		}
 		after = page[len(page)-1].public
@@ -121,7 +121,7 @@ func (c *checker) deliveriesTo(ctx context.Context, o *org, r repo, h hook) erro
 }
 
 // problem returns what is wrong with a delivery to a webhook of a repo, or "".
-func (d delivery) problem(o *org, r repo, h hook) string {
+func (d delivery) problem(o *Org, r repo, h hook) string {
 	pending := d.status == ledger.DeliveryPending
 	switch _, err := ledger.ParseDeliveryStatus(string(d.status)); {
 	case err != nil:
@@ -144,7 +144,7 @@ func (d delivery) problem(o *org, r repo, h hook) string {
 
 // isPing reports whether a text is the body of a ping to a webhook. Its org and repo may have had
 // other names.
-func isPing(text string, o *org, r repo, webhook string) bool {
+func isPing(text string, o *Org, r repo, webhook string) bool {
 	var ping ledger.PingEvent
 	err := json.Unmarshal([]byte(text), &ping)
 	return err == nil && ping.Type == ledger.EventPing && ping.Webhook == webhook &&

@@ -1,4 +1,4 @@
-package check
+package derived
 
 import (
 	"context"
@@ -23,11 +23,11 @@ type violationRow struct {
 	ledger.Closing
 }
 
-// violations compares violations and corrections of commits with their events.
-func (c *checker) violations(ctx context.Context, o *org) error {
+// checkViolations compares violations and corrections of commits with their events.
+func (o *Org) checkViolations(ctx context.Context) error {
 	l := &o.violations
 
-	return c.Read(ctx, func(conn *sqldb.Conn) error {
+	return o.Read(ctx, func(conn *sqldb.Conn) error {
 		if err := l.readOn(conn, o.id, o.end); err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func (c *checker) violations(ctx context.Context, o *org) error {
 			err := row.Scan(&v.attestation, &v.commit, &v.of, &v.predicate, &v.repoID, &v.state, &v.missing, &v.openedAt,
 				&v.closedAt, &v.Type, &v.ID)
 			if err == nil {
-				c.violation(o, v)
+				o.violation(v)
 			}
 			return err
 		}, `
@@ -51,14 +51,14 @@ WHERE v.org_id = ? ORDER BY v.id`, o.id)
 		}
 
 		for _, id := range slices.Sorted(maps.Keys(l.opened)) {
-			c.Problemf("violation", o.name, "attestation "+id, "there is an event of the violation, and no row")
+			o.Problemf("violation", o.name, "attestation "+id, "there is an event of the violation, and no row")
 		}
-		return c.corrections(conn, o)
+		return o.corrections(conn)
 	})
 }
 
 // violation compares a violation with its events.
-func (c *checker) violation(o *org, v violationRow) {
+func (o *Org) violation(v violationRow) {
 	row, l := "attestation "+v.attestation, &o.violations
 	opened, isLogged := l.opened[v.attestation]
 	delete(l.opened, v.attestation)
@@ -66,35 +66,35 @@ func (c *checker) violation(o *org, v violationRow) {
 	err := json.Unmarshal([]byte(v.missing), &said.Missing)
 	switch {
 	case !isLogged && l.unread == 0:
-		c.Problemf("violation", o.name, row, "there is no event of the violation")
+		o.Problemf("violation", o.name, row, "there is no event of the violation")
 	case v.of != v.commit:
-		c.Problemf("violation", o.name, row, "the violation is of commit %s, and the attestation of %s", v.commit, v.of)
+		o.Problemf("violation", o.name, row, "the violation is of commit %s, and the attestation of %s", v.commit, v.of)
 	case isLogged && (err != nil || opening(v.repoID, &said) != opened):
-		c.Problemf("violation", o.name, row, "the row of the violation is not as its event says")
+		o.Problemf("violation", o.name, row, "the row of the violation is not as its event says")
 	}
 
 	closed, wasClosed := l.closed[v.attestation]
 	switch isClosed := v.closedAt > 0; {
 	case !wasClosed && isClosed && l.unread > 0:
 	case isClosed != wasClosed:
-		c.Problemf("violation", o.name, row, "the row says that the violation is closed: %t, and the events: %t", isClosed,
+		o.Problemf("violation", o.name, row, "the row says that the violation is closed: %t, and the events: %t", isClosed,
 			wasClosed)
 	case v.Closing != closed.Closing || v.closedAt > closed.at || isClosed && v.closedAt < v.openedAt:
-		c.Problemf("violation", o.name, row, "the row says that %s %s has closed it at %s, and its event %s %s at %s",
+		o.Problemf("violation", o.name, row, "the row says that %s %s has closed it at %s, and its event %s %s at %s",
 			v.Type, v.ID, v.closedAt, closed.Type, closed.ID, closed.at)
 	}
 }
 
 // corrections compares the corrections of commits with their events. Those from before a release that
 // logs what is known of commits have none.
-func (c *checker) corrections(conn *sqldb.Conn, o *org) error {
+func (o *Org) corrections(conn *sqldb.Conn) error {
 	err := conn.Each(func(row sqldb.Scanner) error {
 		var f correctedField
 		if err := row.Scan(&f.repoID, &f.commit, &f.at, &f.Field, &f.Before, &f.After); err != nil {
 			return err
 		}
 		if o.violations.corrected[f]--; o.violations.corrected[f] < 0 && o.facts.unread == 0 && f.at >= o.violations.known {
-			c.Problemf("correction", o.name, "commit "+f.commit, "no event says that its %s were corrected at %s from %q to %q",
+			o.Problemf("correction", o.name, "commit "+f.commit, "no event says that its %s were corrected at %s from %q to %q",
 				f.Field, f.at, f.Before, f.After)
 		}
 		return nil
@@ -108,45 +108,9 @@ WHERE r.org_id = ?`, o.id)
 
 	for f, n := range o.violations.corrected {
 		if n > 0 {
-			c.Problemf("correction", o.name, "commit "+f.commit, "an event says that its %s were corrected at %s, and no row",
+			o.Problemf("correction", o.name, "commit "+f.commit, "an event says that its %s were corrected at %s, and no row",
 				f.Field, f.at)
 		}
 	}
 	return nil
-}
-
-// violationEvents checks that the list of the events of violations has those of a page.
-func (c *checker) violationEvents(org string, events []*event, rows map[int64]listedEvent) {
-	for _, e := range events {
-		row, ok := rows[e.seq]
-		delete(rows, e.seq)
-		switch isOne := e.kind == ledger.EventViolation; {
-		case ok != isOne:
-			c.Problemf("violation", org, e.row(), "it is of a violation: %t, and the list of those has it: %t", isOne, ok)
-		case ok && row != listedEvent{e.repoID, e.id}:
-			c.Problemf("violation", org, e.row(), "the list of events of violations has %+v of it", row)
-		}
-	}
-	for seq := range rows {
-		c.Problemf("violation", org, eventRange(seq, seq+1), "the list of events of violations has it, and it is missing")
-	}
-}
-
-// A listedEvent is a row of the table violation_events.
-type listedEvent struct{ repo, event int64 }
-
-// readViolationEvents reads the events of violations among those of a page, by their sequence numbers.
-func readViolationEvents(conn *sqldb.Conn, org, from, to int64) (map[int64]listedEvent, error) {
-	rows := make(map[int64]listedEvent)
-	err := conn.Each(func(row sqldb.Scanner) error {
-		var seq int64
-		var v listedEvent
-		err := row.Scan(&seq, &v.repo, &v.event)
-		rows[seq] = v
-		return err
-	}, "SELECT seq, repo_id, event FROM violation_events WHERE org_id = ? AND seq >= ? AND seq < ?", org, from, to)
-	if err != nil {
-		return nil, fmt.Errorf("read events of violations: %w", err)
-	}
-	return rows, nil
 }

@@ -1,4 +1,4 @@
-package check
+package derived
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // known compares what is known of commits with the latest events about them.
-func (c *checker) known(ctx context.Context, o *org, r repo, list []facts.Commit) error {
+func (o *Org) known(ctx context.Context, r repo, list []facts.Commit) error {
 	differing := make(map[string]bool)
 	for _, f := range list {
 		for _, key := range f.SigningKeys {
@@ -31,7 +31,7 @@ func (c *checker) known(ctx context.Context, o *org, r repo, list []facts.Commit
 	}
 
 	var isPending bool
-	err := c.Read(ctx, func(conn *sqldb.Conn) error {
+	err := o.Read(ctx, func(conn *sqldb.Conn) error {
 		if err := conn.Row(`
 SELECT EXISTS (SELECT 1 FROM backlog WHERE repo_id = ? AND kind = 'log')`, r.id).Scan(&isPending); err != nil {
 			return err
@@ -47,14 +47,14 @@ SELECT EXISTS (SELECT 1 FROM backlog WHERE repo_id = ? AND kind = 'log')`, r.id)
 	}
 	for _, f := range list {
 		if differing[f.ID] {
-			c.Problemf(verify.CheckFacts, o.name, "commit "+r.name+"@"+f.ID, "%v", verify.ErrOtherFacts)
+			o.Problemf(verify.CheckFacts, o.name, "commit "+r.name+"@"+f.ID, "%v", verify.ErrOtherFacts)
 		}
 	}
 	return nil
 }
 
 // changedSince removes the commits of a repo that have an event since the check of the events.
-func (o *org) changedSince(conn *sqldb.Conn, repo int64, commits map[string]bool) error {
+func (o *Org) changedSince(conn *sqldb.Conn, repo int64, commits map[string]bool) error {
 	return conn.Each(func(row sqldb.Scanner) error {
 		var body []byte
 		if err := row.Scan(&body); err != nil {
@@ -70,18 +70,18 @@ func (o *org) changedSince(conn *sqldb.Conn, repo int64, commits map[string]bool
 }
 
 // reportKnown reports events about commits that do not exist, and what was not compared.
-func (c *checker) reportKnown(o *org) {
+func (o *Org) reportKnown() {
 	if n := len(o.facts.latest); n > 0 {
-		c.Problemf(verify.CheckFacts, o.name, "", "there are events about %d commits that have no row", n)
+		o.Problemf(verify.CheckFacts, o.name, "", "there are events about %d commits that have no row", n)
 	}
 	if o.facts.unlogged > 0 {
-		c.Incompletef("%s: what is known of %d commits: the server is still logging what was known before an upgrade",
+		o.Incompletef("%s: what is known of %d commits: the server is still logging what was known before an upgrade",
 			o.name, o.facts.unlogged)
 	}
 	if o.facts.unread > 0 {
-		c.Uncheckedf("%s: what %d events say of commits: their bodies are pruned or wrong", o.name, o.facts.unread)
+		o.Uncheckedf("%s: what %d events say of commits: their bodies are pruned or wrong", o.name, o.facts.unread)
 	}
 	if o.facts.left > 0 {
-		c.Incompletef("%s: what is known of more than %d commits", o.name, o.facts.limit)
+		o.Incompletef("%s: what is known of more than %d commits", o.name, o.facts.limit)
 	}
 }

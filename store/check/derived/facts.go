@@ -1,4 +1,4 @@
-package check
+package derived
 
 import (
 	"crypto/sha256"
@@ -6,10 +6,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
-
-// maxKnown limits the commits of an org whose facts are compared with their events. An entry
-// takes about 100 bytes.
-const maxKnown = 1_000_000
 
 // A shortDigest is the first half of a SHA-256, which says enough of what nobody can choose
 // freely, in half the memory.
@@ -34,16 +30,16 @@ type loggedFacts struct {
 func commitKey(repo int64, sha string) shortDigest { return shorten(fmt.Sprintf("%d@%s", repo, sha)) }
 
 // add adds an event, which must be newer than those before.
-func (l *loggedFacts) add(e *event) {
-	if e.kind != ledger.EventCommit {
+func (l *loggedFacts) add(repoID int64, kind ledger.EventType, body ledger.Event) {
+	if kind != ledger.EventCommit {
 		return
 	}
-	said, ok := e.said.(*ledger.CommitEvent)
+	said, ok := body.(*ledger.CommitEvent)
 	if !ok || said.Facts == "" {
 		l.unread++
 		return
 	}
-	key := commitKey(e.repoID, said.Commit)
+	key := commitKey(repoID, said.Commit)
 	if _, ok := l.latest[key]; !ok && len(l.latest) >= l.limit {
 		l.left++
 		return
