@@ -31,8 +31,7 @@ const (
 	maxLines = 4000
 )
 
-// TestNoPackageIsTooLarge checks the size of each package. The package store may be
-// larger, since it keeps the rules of the ledger together, and so may its tests.
+// TestNoPackageIsTooLarge checks the size of each package.
 func TestNoPackageIsTooLarge(t *testing.T) {
 	for _, folder := range slices.Sorted(maps.Keys(mayImport)) {
 		files, lines := 0, 0
@@ -40,7 +39,7 @@ func TestNoPackageIsTooLarge(t *testing.T) {
 			text := must.Read(t, name)
 			files, lines = files+1, lines+bytes.Count(text, []byte("\n"))
 		}
-		if !strings.HasPrefix(folder, "store") && (files > maxFiles || lines > maxLines) {
+		if files > maxFiles || lines > maxLines {
 			t.Errorf("%s has %d files and %d lines, want at most %d and %d", folder, files, lines, maxFiles, maxLines)
 		}
 	}
