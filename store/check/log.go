@@ -122,8 +122,10 @@ func (c *checker) readOrg(conn *sqldb.Conn, id int64) (o *org, err error) {
 		return o, fmt.Errorf("read org: %w", err)
 	}
 	o.signers = signers.New(c.Database, o.id, o.name, o.end)
-	o.derived, err = derived.New(conn, c.Database, derived.Row{ID: id, Name: o.name, End: o.end, Deleted: isDeleted},
-		derived.Options{Store: c.store, Signers: o.signers, MappedBelow: c.mapping.below, MaxKnown: c.maxKnown})
+	o.derived, err = derived.New(conn, derived.Subject{
+		Database: c.Database, Store: c.store, Signers: o.signers, ID: id, Name: o.name, End: o.end, Deleted: isDeleted,
+		MappedBelow: c.mapping.below, MaxKnown: c.maxKnown,
+	})
 	if err != nil {
 		return o, err
 	}

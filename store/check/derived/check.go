@@ -37,7 +37,7 @@ func (o *Org) Check(ctx context.Context, step func(done, total int)) error {
 
 // part does a part of the check.
 func (o *Org) part(ctx context.Context, name, repo string, check func(context.Context) error) error {
-	if err := o.Tolerate(ctx, name+" of "+o.name+repo, check(ctx)); err != nil {
+	if err := o.Tolerate(ctx, name+" of "+o.Name+repo, check(ctx)); err != nil {
 		return fmt.Errorf("check %s: %w", name, err)
 	}
 	return nil

@@ -36,12 +36,12 @@ func (o *Org) commits(ctx context.Context, r repo) error {
 			if page, err = readCommits(conn, r.id, after); err != nil {
 				return err
 			}
-			return readLatest(conn, o.id, page)
+			return readLatest(conn, o.ID, page)
 		})
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		parallel.Share(page, func(v *commit) { o.commit(o.name, r, v) })
+		parallel.Share(page, func(v *commit) { o.commit(o.Name, r, v) })
 		o.Count(func(r *report.Report) *int64 { return &r.Commits }, int64(len(page)))
 		after = page[len(page)-1].id
 	}
@@ -126,28 +126,28 @@ func (o *Org) transition(org string, r repo, row, sha string, t transition) {
 // The states of a deleted repo are as they were when it was deleted.
 func (o *Org) derive(ctx context.Context, r repo) error {
 	for after := int64(0); ; {
-		result, err := o.store.Recheck(ctx, r.id, after)
+		result, err := o.Store.Recheck(ctx, r.id, after)
 		_, isValue := errors.AsType[*sqldb.ValueError](err)
 		if err != nil && ctx.Err() == nil && sqldb.ClassOf(err) == sqldb.Other && !isValue {
-			o.Problemf(verify.CheckDerivation, o.name, "repo "+r.name, "the states cannot be derived: %v", err)
+			o.Problemf(verify.CheckDerivation, o.Name, "repo "+r.name, "the states cannot be derived: %v", err)
 			return nil
 		}
 		if err != nil || result.Last == 0 {
 			return err
 		}
-		if r.deleted || o.deleted {
+		if r.deleted || o.Deleted {
 			result.Moves, result.Standings, result.Differences, result.Pending = nil, nil, nil, 0
 		}
 
 		for _, m := range result.Moves {
-			o.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit, "%v", verify.Derived(m.From, m.To))
+			o.Problemf(verify.CheckDerivation, o.Name, "commit "+r.name+"@"+m.Commit, "%v", verify.Derived(m.From, m.To))
 		}
 		for _, m := range result.Standings {
-			o.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit,
+			o.Problemf(verify.CheckDerivation, o.Name, "commit "+r.name+"@"+m.Commit,
 				"its standing is stored as %s, and its evidence gives %s", m.From, m.To)
 		}
 		for _, d := range result.Differences {
-			o.Problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
+			o.Problemf(verify.CheckDerivation, o.Name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
 		}
 		o.Count(func(r *report.Report) *int64 { return &r.Pending }, result.Pending)
 		if err := o.known(ctx, r, result.Known); err != nil {

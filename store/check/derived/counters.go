@@ -40,7 +40,7 @@ func (o *Org) counters(ctx context.Context, repos []repo) error {
 	pending := false
 	err := o.Read(ctx, func(conn *sqldb.Conn) error {
 		return conn.Row(`
-SELECT EXISTS (SELECT 1 FROM backlog WHERE org_id = ? AND kind IN ('close', 'excuse'))`, o.id).Scan(&pending)
+SELECT EXISTS (SELECT 1 FROM backlog WHERE org_id = ? AND kind IN ('close', 'excuse'))`, o.ID).Scan(&pending)
 	})
 	if err != nil {
 		return err
@@ -48,10 +48,10 @@ SELECT EXISTS (SELECT 1 FROM backlog WHERE org_id = ? AND kind IN ('close', 'exc
 
 	for i, counter := range counters {
 		if i >= 2 && pending {
-			o.Uncheckedf("%s: the %s, because violations are being closed", o.name, counter.row)
+			o.Uncheckedf("%s: the %s, because violations are being closed", o.Name, counter.row)
 			continue
 		}
-		err := o.counter(ctx, o.name, counter.row, counter.query, o.id)
+		err := o.counter(ctx, o.Name, counter.row, counter.query, o.ID)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ SELECT EXISTS (SELECT 1 FROM backlog WHERE org_id = ? AND kind IN ('close', 'exc
 				var says, has int64
 				err := row.Scan(&state, &says, &has)
 				if err == nil && says != has {
-					o.Problemf("counter", o.name, "commits of "+r.name+" in "+state.String(), "the counter is %d, and there are %d",
+					o.Problemf("counter", o.Name, "commits of "+r.name+" in "+state.String(), "the counter is %d, and there are %d",
 						says, has)
 				}
 				return err

@@ -27,7 +27,7 @@ type environmentNames struct {
 // environments derives again what runs in the environments of a repo, and what was rolled back.
 func (o *Org) environments(ctx context.Context, r repo) error {
 	return o.Read(ctx, func(conn *sqldb.Conn) error {
-		names, err := environmentsOf(conn, o.id)
+		names, err := environmentsOf(conn, o.ID)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (o *Org) environments(ctx context.Context, r repo) error {
 		if err != nil {
 			return err
 		}
-		distrusted, _, err := readDistrusted(conn, o.id)
+		distrusted, _, err := readDistrusted(conn, o.ID)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (o *Org) environments(ctx context.Context, r repo) error {
 SELECT (SELECT count(*) FROM deployments WHERE repo_id = ?) + (SELECT count(*) FROM environments WHERE repo_id = ?)`,
 			r.id, r.id).Scan(&stored)
 		if err == nil && stored != rows {
-			o.Problemf("environment", o.name, "repo "+r.name, "%d rows of deployments and environments are of no environment",
+			o.Problemf("environment", o.Name, "repo "+r.name, "%d rows of deployments and environments are of no environment",
 				stored-rows)
 		}
 		return err
@@ -125,7 +125,7 @@ func (e *replaying) compare() (rows int64, err error) {
 	if e.unchecked == "" {
 		derived.replay(e.steps, e.breaches)
 	} else {
-		e.Uncheckedf("%s: what runs in %s of %s: %s", e.name, e.names.deploy, e.r.name, e.unchecked)
+		e.Uncheckedf("%s: what runs in %s of %s: %s", e.Name, e.names.deploy, e.r.name, e.unchecked)
 	}
 
 	rows, err = e.compareRows(derived.rows)
@@ -137,12 +137,12 @@ func (e *replaying) compare() (rows int64, err error) {
 		rows++
 		return row.Scan(&latest)
 	}, "SELECT latest_id FROM environments WHERE predicate_id = ? AND repo_id = ? AND org_id = ?",
-		e.names.deployID, e.r.id, e.id)
+		e.names.deployID, e.r.id, e.ID)
 	if err != nil {
 		return 0, fmt.Errorf("read the last change: %w", err)
 	}
 	if latest != derived.latest && e.unchecked == "" {
-		e.Problemf("environment", e.name, e.row(), "the attestation in row %d has changed it last, and its row says that "+
+		e.Problemf("environment", e.Name, e.row(), "the attestation in row %d has changed it last, and its row says that "+
 			"in row %d", derived.latest, latest)
 	}
 	return rows, nil
@@ -164,15 +164,15 @@ func (e *replaying) compareRows(derived map[int64]deployment) (rows int64, err e
 		switch {
 		case err != nil || d == want || e.unchecked != "":
 		case !ok:
-			e.Problemf("deployment", e.name, e.row(), "the commit in row %d was not deployed, and its row says %+v", commit, d)
+			e.Problemf("deployment", e.Name, e.row(), "the commit in row %d was not deployed, and its row says %+v", commit, d)
 		default:
-			e.Problemf("deployment", e.name, e.row(), different, commit, d, want)
+			e.Problemf("deployment", e.Name, e.row(), different, commit, d, want)
 		}
 		return err
 	}, "SELECT commit_id, attestation_id, required, ended_id FROM deployments WHERE repo_id = ? AND predicate_id = ?",
 		e.r.id, e.names.deployID)
 	for _, commit := range slices.Sorted(maps.Keys(derived)) {
-		e.Problemf("deployment", e.name, e.row(), different, commit, deployment{}, derived[commit])
+		e.Problemf("deployment", e.Name, e.row(), different, commit, deployment{}, derived[commit])
 	}
 	return rows, err
 }
@@ -216,7 +216,7 @@ func (e *replaying) readSteps() error {
 		if since, ok := e.distrusted[id]; ok && since <= at {
 			e.unchecked = "evidence about it is distrusted"
 		}
-		if s.id < e.mappedBelow {
+		if s.id < e.MappedBelow {
 			e.unchecked = "it was recorded by an earlier release"
 		}
 		if len(e.breaches) == 0 {

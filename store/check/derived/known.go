@@ -17,7 +17,7 @@ func (o *Org) known(ctx context.Context, r repo, list []facts.Commit) error {
 	differing := make(map[string]bool)
 	for _, f := range list {
 		for _, key := range f.SigningKeys {
-			o.signers.Claim(key)
+			o.Signers.Claim(key)
 		}
 		key := commitKey(r.id, f.ID)
 		logged, isLogged := o.facts.latest[key]
@@ -47,7 +47,7 @@ SELECT EXISTS (SELECT 1 FROM backlog WHERE repo_id = ? AND kind = 'log')`, r.id)
 	}
 	for _, f := range list {
 		if differing[f.ID] {
-			o.Problemf(verify.CheckFacts, o.name, "commit "+r.name+"@"+f.ID, "%v", verify.ErrOtherFacts)
+			o.Problemf(verify.CheckFacts, o.Name, "commit "+r.name+"@"+f.ID, "%v", verify.ErrOtherFacts)
 		}
 	}
 	return nil
@@ -66,22 +66,22 @@ func (o *Org) changedSince(conn *sqldb.Conn, repo int64, commits map[string]bool
 		}
 		return nil
 	}, "SELECT body FROM events WHERE org_id = ? AND seq >= ? AND type = 'commit' AND repo_id = ?",
-		o.id, o.end, repo)
+		o.ID, o.End, repo)
 }
 
 // reportKnown reports events about commits that do not exist, and what was not compared.
 func (o *Org) reportKnown() {
 	if n := len(o.facts.latest); n > 0 {
-		o.Problemf(verify.CheckFacts, o.name, "", "there are events about %d commits that have no row", n)
+		o.Problemf(verify.CheckFacts, o.Name, "", "there are events about %d commits that have no row", n)
 	}
 	if o.facts.unlogged > 0 {
 		o.Incompletef("%s: what is known of %d commits: the server is still logging what was known before an upgrade",
-			o.name, o.facts.unlogged)
+			o.Name, o.facts.unlogged)
 	}
 	if o.facts.unread > 0 {
-		o.Uncheckedf("%s: what %d events say of commits: their bodies are pruned or wrong", o.name, o.facts.unread)
+		o.Uncheckedf("%s: what %d events say of commits: their bodies are pruned or wrong", o.Name, o.facts.unread)
 	}
 	if o.facts.left > 0 {
-		o.Incompletef("%s: what is known of more than %d commits", o.name, o.facts.limit)
+		o.Incompletef("%s: what is known of more than %d commits", o.Name, o.facts.limit)
 	}
 }

@@ -14,28 +14,25 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A Row is a row of the table orgs.
-type Row struct {
+// A Subject is what is checked: an org, as it was when its check began.
+type Subject struct {
+	*report.Database
+	Store   *store.Store // derives states, on the same engine
+	Signers *signers.Org // of the org
 	ID      int64
 	Name    string
 	End     int64 // the seq of its next event
 	Deleted bool  // then no state is derived
+	// MappedBelow is the row id below which attestations may have been mapped again.
+	MappedBelow int64
+	MaxKnown    int // limits the commits whose facts are compared
 }
 
 // An Org is an org, with what its events say of its repos.
 type Org struct {
-	*report.Database
-	store   *store.Store
-	signers *signers.Org
-	id      int64
-	name    string
-	end     int64
-	deleted bool
+	Subject
 	// former has the names that the org and its repos had, by the row id of the repo; 0 is the org.
 	former map[int64][]string
-	// mappedBelow is the row id below which attestations may have been mapped again.
-	mappedBelow int64
-
 	// policies has the events of contracts by the row id of the repo and version.
 	policies   map[int64]map[int64]*ledger.PolicyEvent
 	facts      loggedFacts
@@ -46,24 +43,12 @@ type Org struct {
 	finished map[int64]ledger.Time
 }
 
-// Options configures the check of an org.
-type Options struct {
-	Store   *store.Store // derives states, on the same engine
-	Signers *signers.Org // of the org
-	// MappedBelow is the row id below which attestations may have been mapped again.
-	MappedBelow int64
-	MaxKnown    int // limits the commits whose facts are compared
-}
-
 // New returns an org of which no event was read.
-func New(conn *sqldb.Conn, d *report.Database, row Row, opts Options) (*Org, error) {
+func New(conn *sqldb.Conn, s Subject) (*Org, error) {
 	o := &Org{
-		Database: d, store: opts.Store, signers: opts.Signers, mappedBelow: opts.MappedBelow,
-		id: row.ID, name: row.Name, end: row.End, deleted: row.Deleted,
-		policies:   make(map[int64]map[int64]*ledger.PolicyEvent),
-		facts:      loggedFacts{latest: make(map[shortDigest]shortDigest), limit: opts.MaxKnown},
-		violations: newLoggedViolations(),
-		rollbacks:  make(map[int64]string), finished: make(map[int64]ledger.Time),
+		Subject: s, policies: make(map[int64]map[int64]*ledger.PolicyEvent),
+		facts:      loggedFacts{latest: make(map[shortDigest]shortDigest), limit: s.MaxKnown},
+		violations: newLoggedViolations(), rollbacks: make(map[int64]string), finished: make(map[int64]ledger.Time),
 	}
 	return o, o.readFormer(conn)
 }
@@ -100,7 +85,7 @@ func (o *Org) readFormer(conn *sqldb.Conn) error {
 		err := row.Scan(&repoID, &name)
 		o.former[repoID] = append(o.former[repoID], name)
 		return err
-	}, "SELECT repo_id, name FROM former_names WHERE org_id = ?", o.id)
+	}, "SELECT repo_id, name FROM former_names WHERE org_id = ?", o.ID)
 	if err != nil {
 		return fmt.Errorf("read former names: %w", err)
 	}
@@ -125,7 +110,7 @@ func (o *Org) repos(ctx context.Context) (list []repo, err error) {
 			return r, row.Scan(&r.id, &r.name, &r.policyVersion, &r.policyDigest, &r.attestations, &r.deleted, &r.sends)
 		}, `
 SELECT id, name, policy_version, policy_digest, attestations, deleted_at > 0, webhook_events
-FROM repos WHERE org_id = ? ORDER BY id`, o.id)
+FROM repos WHERE org_id = ? ORDER BY id`, o.ID)
 		return err
 	})
 	return list, err

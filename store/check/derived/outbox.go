@@ -80,7 +80,7 @@ func (o *Org) deliveries(ctx context.Context, r repo) error {
 // sends compares which types of events the webhooks of a repo get with what the repo says: what it does not say
 // is not sent. Those of an org or a repo that was deleted get nothing.
 func (o *Org) sends(ctx context.Context, r repo, events int64) error {
-	if o.deleted || r.deleted {
+	if o.Deleted || r.deleted {
 		events = 0
 	}
 	if r.sends == events {
@@ -94,7 +94,7 @@ func (o *Org) sends(ctx context.Context, r repo, events int64) error {
 		return fmt.Errorf("read the types of events: %w", err)
 	}
 	if !isChanged {
-		o.Problemf("outbox", o.name, "repo "+r.name, "its webhooks get the types of events %b, and it says %b", events,
+		o.Problemf("outbox", o.Name, "repo "+r.name, "its webhooks get the types of events %b, and it says %b", events,
 			r.sends)
 	}
 	return nil
@@ -113,7 +113,7 @@ func (o *Org) deliveriesTo(ctx context.Context, r repo, h hook) error {
 		}
 		for _, d := range page {
 			if problem := d.problem(o, r, h); problem != "" {
-				o.Problemf("outbox", o.name, "delivery "+d.public+" to "+h.public, "%s", problem)
+				o.Problemf("outbox", o.Name, "delivery "+d.public+" to "+h.public, "%s", problem)
 			}
 		}
 		after = page[len(page)-1].public
@@ -130,7 +130,7 @@ func (d delivery) problem(o *Org, r repo, h hook) string {
 		return "it has not one body, of an event or a ping"
 	case d.ping.Valid && !isPing(d.ping.String, o, r, h.public):
 		return "its body is not that of a ping to this webhook"
-	case d.event.Valid && (d.orgID != o.id || d.repoID != 0 && d.repoID != r.id):
+	case d.event.Valid && (d.orgID != o.ID || d.repoID != 0 && d.repoID != r.id):
 		return "its event is not one of the webhook's repo or org"
 	case pending != (d.due > 0) || pending == (d.ended > 0):
 		return fmt.Sprintf("it is %s, and has the times %s (next attempt) and %s (end)", d.status, d.due, d.ended)
@@ -148,5 +148,5 @@ func isPing(text string, o *Org, r repo, webhook string) bool {
 	var ping ledger.PingEvent
 	err := json.Unmarshal([]byte(text), &ping)
 	return err == nil && ping.Type == ledger.EventPing && ping.Webhook == webhook &&
-		o.had(0, o.name, ping.Org) && o.had(r.id, r.name, ping.Repo)
+		o.had(0, o.Name, ping.Org) && o.had(r.id, r.name, ping.Repo)
 }

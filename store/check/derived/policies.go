@@ -40,19 +40,19 @@ WHERE p.repo_id = ? AND p.version >= ? ORDER BY p.version LIMIT 20`, r.id, next)
 			return err
 		}
 		for _, v := range page {
-			if isChanging = v.seq >= o.end; isChanging {
+			if isChanging = v.seq >= o.End; isChanging {
 				break
 			}
 			row := fmt.Sprintf("policy %d of %s", v.number, r.name)
 			if v.number != next {
-				o.Problemf(verify.CheckPolicy, o.name, row, "the version before is missing")
+				o.Problemf(verify.CheckPolicy, o.Name, row, "the version before is missing")
 			}
 			next, active = v.number+1, v.digest
 			said, isLogged := logged[v.number]
 			if err := contractIs(v.contract, v.digest, said); err != nil {
-				o.Problemf(verify.CheckPolicy, o.name, row, "%v", err)
+				o.Problemf(verify.CheckPolicy, o.Name, row, "%v", err)
 			} else if v.number > 1 && !isLogged {
-				o.Problemf(verify.CheckPolicy, o.name, row, "the log has no event of this version")
+				o.Problemf(verify.CheckPolicy, o.Name, row, "the log has no event of this version")
 			}
 			o.changeOf(row, v.said, said)
 			delete(logged, v.number)
@@ -64,10 +64,10 @@ WHERE p.repo_id = ? AND p.version >= ? ORDER BY p.version LIMIT 20`, r.id, next)
 
 	for number := range logged {
 		row := fmt.Sprintf("policy %d of %s", number, r.name)
-		o.Problemf(verify.CheckPolicy, o.name, row, "there is an event of the version, and no row")
+		o.Problemf(verify.CheckPolicy, o.Name, row, "there is an event of the version, and no row")
 	}
 	if !isChanging && (r.policyVersion != next-1 || r.policyDigest != active) {
-		o.Problemf(verify.CheckPolicy, o.name, "repo "+r.name, "version %d (%s) is active, and the last is %d (%s)",
+		o.Problemf(verify.CheckPolicy, o.Name, "repo "+r.name, "version %d (%s) is active, and the last is %d (%s)",
 			r.policyVersion, r.policyDigest, next-1, active)
 	}
 	return nil
@@ -93,11 +93,11 @@ func contractIs(stored []byte, says string, logged *ledger.PolicyEvent) error {
 func (o *Org) changeOf(row string, has ledger.PolicyEvent, said *ledger.PolicyEvent) {
 	switch {
 	case said == nil && has.ID != "":
-		o.Problemf(verify.CheckPolicy, o.name, row, "the row has the event %s, which is not one of the version", has.ID)
+		o.Problemf(verify.CheckPolicy, o.Name, row, "the row has the event %s, which is not one of the version", has.ID)
 	case said == nil:
 	case has.ID != "" && has.ID != said.ID, has.Timestamp != said.Timestamp, has.ChangedBy != said.ChangedBy:
 		const text = "by the row and its event %q, %s has changed it at %s, and by event %q %s at %s"
-		o.Problemf(verify.CheckPolicy, o.name, row, text, has.ID, has.ChangedBy, has.Timestamp, said.ID, said.ChangedBy,
+		o.Problemf(verify.CheckPolicy, o.Name, row, text, has.ID, has.ChangedBy, has.Timestamp, said.ID, said.ChangedBy,
 			said.Timestamp)
 	}
 }

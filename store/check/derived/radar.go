@@ -30,7 +30,7 @@ func (o *Org) radar(ctx context.Context, r repo) error {
 				problem = "the radar has it as " + said + " of this repo"
 			}
 			if err == nil {
-				o.Problemf("radar", o.name, "commit "+r.name+"@"+sha, "%s", problem)
+				o.Problemf("radar", o.Name, "commit "+r.name+"@"+sha, "%s", problem)
 			}
 			return err
 		}, selectOtherTips, r.id)
@@ -39,12 +39,12 @@ func (o *Org) radar(ctx context.Context, r repo) error {
 		return fmt.Errorf("read tips: %w", err)
 	}
 
-	return o.store.RecheckRadar(ctx, r.id, func(result recheck.RadarResult) {
+	return o.Store.RecheckRadar(ctx, r.id, func(result recheck.RadarResult) {
 		for _, d := range result.Differences {
-			o.Problemf("radar", o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
+			o.Problemf("radar", o.Name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
 		}
 		for _, reason := range result.Unchecked {
-			o.Incompletef("%s: overlaps of %s that may block commits: %s", o.name, r.name, reason)
+			o.Incompletef("%s: overlaps of %s that may block commits: %s", o.Name, r.name, reason)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func (o *Org) checkViolations(ctx context.Context) error {
 	l := &o.violations
 
 	return o.Read(ctx, func(conn *sqldb.Conn) error {
-		if err := l.readOn(conn, o.id, o.end); err != nil {
+		if err := l.readOn(conn, o.ID, o.End); err != nil {
 			return err
 		}
 		err := conn.Each(func(row sqldb.Scanner) error {
@@ -45,13 +45,13 @@ SELECT a.attestation_id, c.sha, d.sha, p.name, v.repo_id, v.state, v.missing, v.
 FROM violations v /*+ordered*/ JOIN attestations a ON a.id = v.attestation_id
   /*+ordered*/ JOIN commits c ON c.id = v.commit_id /*+ordered*/ JOIN commits d ON d.id = a.commit_id
   /*+ordered*/ JOIN predicates p ON p.id = v.predicate_id
-WHERE v.org_id = ? ORDER BY v.id`, o.id)
+WHERE v.org_id = ? ORDER BY v.id`, o.ID)
 		if err != nil {
 			return fmt.Errorf("read violations: %w", err)
 		}
 
 		for _, id := range slices.Sorted(maps.Keys(l.opened)) {
-			o.Problemf("violation", o.name, "attestation "+id, "there is an event of the violation, and no row")
+			o.Problemf("violation", o.Name, "attestation "+id, "there is an event of the violation, and no row")
 		}
 		return o.corrections(conn)
 	})
@@ -66,21 +66,21 @@ func (o *Org) violation(v violationRow) {
 	err := json.Unmarshal([]byte(v.missing), &said.Missing)
 	switch {
 	case !isLogged && l.unread == 0:
-		o.Problemf("violation", o.name, row, "there is no event of the violation")
+		o.Problemf("violation", o.Name, row, "there is no event of the violation")
 	case v.of != v.commit:
-		o.Problemf("violation", o.name, row, "the violation is of commit %s, and the attestation of %s", v.commit, v.of)
+		o.Problemf("violation", o.Name, row, "the violation is of commit %s, and the attestation of %s", v.commit, v.of)
 	case isLogged && (err != nil || opening(v.repoID, &said) != opened):
-		o.Problemf("violation", o.name, row, "the row of the violation is not as its event says")
+		o.Problemf("violation", o.Name, row, "the row of the violation is not as its event says")
 	}
 
 	closed, wasClosed := l.closed[v.attestation]
 	switch isClosed := v.closedAt > 0; {
 	case !wasClosed && isClosed && l.unread > 0:
 	case isClosed != wasClosed:
-		o.Problemf("violation", o.name, row, "the row says that the violation is closed: %t, and the events: %t", isClosed,
+		o.Problemf("violation", o.Name, row, "the row says that the violation is closed: %t, and the events: %t", isClosed,
 			wasClosed)
 	case v.Closing != closed.Closing || v.closedAt > closed.at || isClosed && v.closedAt < v.openedAt:
-		o.Problemf("violation", o.name, row, "the row says that %s %s has closed it at %s, and its event %s %s at %s",
+		o.Problemf("violation", o.Name, row, "the row says that %s %s has closed it at %s, and its event %s %s at %s",
 			v.Type, v.ID, v.closedAt, closed.Type, closed.ID, closed.at)
 	}
 }
@@ -94,21 +94,21 @@ func (o *Org) corrections(conn *sqldb.Conn) error {
 			return err
 		}
 		if o.violations.corrected[f]--; o.violations.corrected[f] < 0 && o.facts.unread == 0 && f.at >= o.violations.known {
-			o.Problemf("correction", o.name, "commit "+f.commit, "no event says that its %s were corrected at %s from %q to %q",
+			o.Problemf("correction", o.Name, "commit "+f.commit, "no event says that its %s were corrected at %s from %q to %q",
 				f.Field, f.at, f.Before, f.After)
 		}
 		return nil
 	}, `
 SELECT c.repo_id, c.sha, x.at, x.field, x.before, x.after
 FROM repos r /*+ordered*/ JOIN commits c ON c.repo_id = r.id /*+ordered*/ JOIN corrections x ON x.commit_id = c.id
-WHERE r.org_id = ?`, o.id)
+WHERE r.org_id = ?`, o.ID)
 	if err != nil {
 		return fmt.Errorf("read corrections: %w", err)
 	}
 
 	for f, n := range o.violations.corrected {
 		if n > 0 {
-			o.Problemf("correction", o.name, "commit "+f.commit, "an event says that its %s were corrected at %s, and no row",
+			o.Problemf("correction", o.Name, "commit "+f.commit, "an event says that its %s were corrected at %s, and no row",
 				f.Field, f.at)
 		}
 	}
