@@ -181,9 +181,11 @@ var mayImport = map[string][]string{
 	},
 	"store/check/derived": {
 		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy",
-		"ledger/proof/verify", "store", "store/check/report", "store/check/signers", "store/sqldb",
+		"ledger/proof/verify", "store", "store/check/report", "store/check/signers", "store/recheck", "store/sqldb",
 	},
-	"store/check/report": {"ledger", "ledger/proof/verify", "store", "store/sqldb"},
+	"store/check/report": {
+		"ledger", "ledger/proof/verify", "store", "store/sqldb",
+	},
 	"store/check/signers": {
 		"ledger", "ledger/ca", "ledger/identity", "ledger/passkey", "ledger/proof/verify", "store",
 		"store/check/report", "store/sqldb",
