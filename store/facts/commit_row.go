@@ -29,7 +29,7 @@ type CommitRow struct {
 	Tree          string // of its object; empty if it is not known
 	TreeID        int64  // 0: no other commit has the tree
 	Merged        MergeRole
-	Basis         int64 // see subject.versions; when the state was derived
+	Basis         int64 // Commit.Versions when the state was derived
 	// FailingSince is since when a fail or error blocks a requirement, or the kept standing is below
 	// PROMOTABLE; 0 if neither is so.
 	FailingSince ledger.Time

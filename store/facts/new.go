@@ -95,12 +95,12 @@ func (fa *Facts) AddCommit(t *txn.Tx, d *Deriver, sha string) (*Commit, error) {
 	}
 	c := &CommitRow{
 		ID: id, RepoID: d.Repo.ID, SHA: sha, State: ledger.Draft, StateSince: t.Now, registeredAt: t.Now,
-		PolicyVersion: d.Repo.PolicyVersion, Basis: d.Repo.Distrusted(), isNew: true,
+		PolicyVersion: d.Repo.PolicyVersion, Basis: d.Repo.DistrustVersion(), isNew: true,
 		Standing: ledger.Deployed,
 	}
 	fa.MarkDirty(c)
 	fa.CountState(d.Repo.ID, c.State, 1)
 	f := d.factsOf(&facts.Commit{ID: sha})
 	f.RegisteredAt = c.registeredAt
-	return &Commit{CommitRow: c, Deriver: d, Facts: f, Versions: d.Repo.Distrusted()}, nil
+	return &Commit{CommitRow: c, Deriver: d, Facts: f, Versions: d.Repo.DistrustVersion()}, nil
 }

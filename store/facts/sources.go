@@ -39,7 +39,7 @@ type sources struct {
 func (fa *Facts) gatherCarried(rd txn.Reader, list []*Commit) error {
 	var heirs []*Commit
 	for _, s := range list {
-		s.Versions = s.Deriver.Repo.Distrusted()
+		s.Versions = s.Deriver.Repo.DistrustVersion()
 		s.Facts.Sources, s.Facts.Carried, s.carriedRows = nil, nil, nil
 		s.Facts.Incomplete, s.Facts.NotCarried = "", ""
 		if s.Inherits() && s.Deriver.Contract.Carries() {
@@ -72,7 +72,7 @@ func (fa *Facts) GatherVersions(rd txn.Reader, list []*Commit) error {
 	trees := make(map[int64]int64)
 	var heirs []*Commit
 	for _, s := range list {
-		s.Versions = s.Deriver.Repo.Distrusted()
+		s.Versions = s.Deriver.Repo.DistrustVersion()
 		if s.Inherits() && s.Deriver.Contract.Carries() {
 			heirs = append(heirs, s)
 			trees[s.TreeID] = 0

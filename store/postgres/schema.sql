@@ -806,7 +806,7 @@ CREATE TABLE backlog (
 );
 CREATE INDEX backlog_by_time ON backlog (org_id, kind, not_before);
 
----- store: the clock, and the cursors of lists ----
+---- store/upkeep: the clock, and the key of the cursors of lists ----
 
 -- The names of its constraints are those that the migrations make.
 CREATE TABLE clock (

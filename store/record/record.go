@@ -1,6 +1,6 @@
 // Package record is the room of what is recorded: attestations with their effects, registrations, proofs of commits,
 // corrections, claims of merges, and deployments. What it means for a commit is decided in the rooms below. Its tables
-// are deployments and environments; what is known of commits is written by the room of facts.
+// are commit_objects, merges, deployments and environments; what is known of commits is written by the room of facts.
 package record
 
 import (

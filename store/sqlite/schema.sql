@@ -848,7 +848,7 @@ CREATE TABLE backlog (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX backlog_by_time ON backlog (org_id, kind, not_before);
 
----- store: the clock, and the cursors of lists ----
+---- store/upkeep: the clock, and the key of the cursors of lists ----
 
 -- At most one row: the time that an operator has accepted although newer records exist.
 CREATE TABLE clock (
