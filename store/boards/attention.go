@@ -416,7 +416,7 @@ func (l *attentionList) explain(rows []candidate) ([]attention.Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		subjects, err := l.bo.states.ReadSubjects(l.Reader, d, ids)
+		subjects, err := l.bo.states.ReadCommits(l.Reader, d, ids)
 		if err != nil {
 			return nil, err
 		}

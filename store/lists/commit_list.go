@@ -419,7 +419,7 @@ func (li *Lists) addStanding(rd txn.Reader, d *facts.Deriver, p *txn.Section[led
 	for i := range p.Rows {
 		ids[i] = p.Rows[i].ID
 	}
-	subjects, err := li.states.ReadSubjects(rd, d, ids)
+	subjects, err := li.states.ReadCommits(rd, d, ids)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (re *Recorder) view(t *txn.Tx, list []*Recording) (*view, error) {
 	if err := re.viewStatements(t, v, list); err != nil {
 		return nil, fmt.Errorf("read statements: %w", err)
 	}
-	return v, re.facts.Gather(t.Reader, v.subjects(list))
+	return v, re.facts.Gather(t.Reader, v.existing(list))
 }
 
 // viewPeople reads again who the people of an org are, and the version of its keyring, after some
@@ -94,7 +94,7 @@ func (re *Recorder) viewPeople(t *txn.Tx, v *view, orgID int64, joined []int64, 
 		}
 	}
 
-	commits := v.subjectsOf(orgID)
+	commits := v.ofOrg(orgID)
 	for _, s := range commits {
 		for i := range s.Facts.Evidence {
 			e := &s.Facts.Evidence[i]
@@ -111,8 +111,8 @@ func (re *Recorder) viewPeople(t *txn.Tx, v *view, orgID int64, joined []int64, 
 	return re.facts.GatherPeople(t, commits)
 }
 
-// subjectsOf returns the commits of an org.
-func (v *view) subjectsOf(orgID int64) []*facts.Commit {
+// ofOrg returns the commits of an org.
+func (v *view) ofOrg(orgID int64) []*facts.Commit {
 	var list []*facts.Commit
 	for _, s := range v.commits {
 		if s.Deriver.Repo.OrgID == orgID {
@@ -215,16 +215,16 @@ func viewCommits(t *txn.Tx, v *view, list []*Recording) error {
 	}, facts.SelectCommitRow+"WHERE (repo_id, sha) IN ", 2, keys)
 }
 
-// subjects returns the existing commits of attestations, each once.
-func (v *view) subjects(list []*Recording) (subjects []*facts.Commit) {
+// existing returns the existing commits of attestations, each once.
+func (v *view) existing(list []*Recording) (commits []*facts.Commit) {
 	seen := make(map[*facts.Commit]bool, len(list))
 	for _, r := range list {
 		if s := v.commitOf(r); s != nil && !seen[s] {
 			seen[s] = true
-			subjects = append(subjects, s)
+			commits = append(commits, s)
 		}
 	}
-	return subjects
+	return commits
 }
 
 // commitOf returns the commit of an attestation, or nil if it does not exist.

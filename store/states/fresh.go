@@ -37,7 +37,7 @@ func (st *States) settleCommit(t *txn.Tx, id int64) error {
 	if err != nil {
 		return err
 	}
-	list, err := st.subjectsOf(t, []*facts.CommitRow{c})
+	list, err := st.commitsOf(t, []*facts.CommitRow{c})
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func NeedsDerivation(s *facts.Commit, now ledger.Time) bool {
 // PresentStates derives the present states and standings of commits of a repo. It leaves out those
 // for which an expression has not been evaluated, and writes nothing.
 func (st *States) PresentStates(rd txn.Reader, d *facts.Deriver, ids []int64) (map[int64]PresentState, error) {
-	list, err := st.ReadSubjects(rd, d, ids)
+	list, err := st.ReadCommits(rd, d, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (st *States) SettleHeirs(t *txn.Tx, j *backlog.Job) (done bool, err error) 
 	}
 	j.Position = commits[len(commits)-1].ID
 
-	list, err := st.subjectsOf(t, commits)
+	list, err := st.commitsOf(t, commits)
 	if err != nil {
 		return false, err
 	}

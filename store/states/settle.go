@@ -134,7 +134,7 @@ func (st *States) Drain(t *txn.Tx, d *facts.Deriver) error {
 	if len(work.Order) == 0 {
 		return nil
 	}
-	list, err := st.subjects(t, d, work.Order)
+	list, err := st.readCommits(t, d, work.Order)
 	if err != nil {
 		return err
 	}
@@ -167,16 +167,16 @@ func (st *States) settleAgain(t *txn.Tx, s *facts.Commit, e facts.WorkEntry) err
 	return st.SettleCommit(t, s, e.Cause)
 }
 
-// subjects reads commits of a repo and their facts, including the changes of this write.
-func (st *States) subjects(t *txn.Tx, d *facts.Deriver, ids []int64) ([]*facts.Commit, error) {
+// readCommits reads commits of a repo and their facts, including the changes of this write.
+func (st *States) readCommits(t *txn.Tx, d *facts.Deriver, ids []int64) ([]*facts.Commit, error) {
 	if err := t.Flush(); err != nil {
 		return nil, err
 	}
-	return st.ReadSubjects(t.Reader, d, ids)
+	return st.ReadCommits(t.Reader, d, ids)
 }
 
-// ReadSubjects reads commits of a repo and their facts.
-func (st *States) ReadSubjects(rd txn.Reader, d *facts.Deriver, ids []int64) ([]*facts.Commit, error) {
+// ReadCommits reads commits of a repo and their facts.
+func (st *States) ReadCommits(rd txn.Reader, d *facts.Deriver, ids []int64) ([]*facts.Commit, error) {
 	keys := make([]any, len(ids))
 	for i, id := range ids {
 		keys[i] = id
@@ -200,8 +200,8 @@ func (st *States) ReadSubjects(rd txn.Reader, d *facts.Deriver, ids []int64) ([]
 	return list, st.facts.Gather(rd, list)
 }
 
-// subjectsOf returns commits of any repos, without their facts.
-func (st *States) subjectsOf(t *txn.Tx, commits []*facts.CommitRow) ([]*facts.Commit, error) {
+// commitsOf returns commits of any repos, without their facts.
+func (st *States) commitsOf(t *txn.Tx, commits []*facts.CommitRow) ([]*facts.Commit, error) {
 	repos := st.facts.Derivers()
 	list := make([]*facts.Commit, len(commits))
 	for i, c := range commits {

@@ -138,7 +138,7 @@ WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.
 	if err != nil {
 		return false, fmt.Errorf("count carried evidence: %w", err)
 	}
-	list, err := st.subjectsOf(t, now)
+	list, err := st.commitsOf(t, now)
 	if err != nil {
 		return false, err
 	}

@@ -199,7 +199,7 @@ func (st *States) evaluatedFirst(t *txn.Tx, d *facts.Deriver, commits []int64) (
 	if !d.Contract.NeedsVerdicts() || len(commits) == 0 {
 		return commits, nil
 	}
-	list, err := st.subjects(t, d, commits)
+	list, err := st.readCommits(t, d, commits)
 	if err != nil {
 		return nil, err
 	}

@@ -56,9 +56,9 @@ func (r *Repo) CheckWritable() error {
 	return nil
 }
 
-// Distrusted returns the part of the version of a commit's evidence that stands for distrusts. No
-// other change makes up for it.
-func (r *Repo) Distrusted() int64 { return r.Distrusts << 32 }
+// DistrustVersion returns the part of facts.Commit.Versions that counts how often the org has distrusted evidence. It
+// is in the upper half, so that the other versions, which are added, never make up for it.
+func (r *Repo) DistrustVersion() int64 { return r.Distrusts << 32 }
 
 // SelectRepo selects repos r with their orgs o, for ScanRepo.
 const SelectRepo = `
