@@ -29,6 +29,9 @@ func (c *conn) Ask(query string, args []any) sqldb.Answer {
 
 // receive reads all rows of the answer.
 func (q *question) receive(result pgx.Rows) error {
+	if err := result.Err(); err != nil { // then there are no fields
+		return err
+	}
 	fields := slices.Clone(result.FieldDescriptions()) // the next query overwrites them
 	q.rows = &rows{conn: q.conn, types: q.conn.pgx.TypeMap(), rows: result, fields: fields}
 	return q.rows.buffer()

@@ -1,8 +1,13 @@
 package postgres_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
@@ -20,6 +25,10 @@ func TestAskedQueriesSeeChanges(t *testing.T) {
 	changes := map[string]func(c *sqldb.Conn, name string) error{
 		"Exec": func(c *sqldb.Conn, name string) error {
 			_, err := c.Exec(into+"(?, 0)", name)
+			return err
+		},
+		"Insert": func(c *sqldb.Conn, name string) error {
+			_, err := c.Insert(into+"(?, 0)", name)
 			return err
 		},
 		"Queue": func(c *sqldb.Conn, name string) error { return c.Queue(into+"(?, 0)", name) },
@@ -123,8 +132,29 @@ func TestAskedQueriesTakeOneRoundTrip(t *testing.T) {
 		c.Ask("SELECT 1 / ?::bigint", int64(0))
 		return c.Row("SELECT 1").Scan(new(int64))
 	}})
-	if err == nil {
-		t.Error("a query that was asked and fails is no error")
+	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "22012" {
+		t.Errorf("a query that was asked divides by zero: %v, want that error", err)
 	}
 	must.OK(t, insert(t.Context(), db, "acme"))
+}
+
+// A read that ends while its queries are answered leaves a connection on which others can read.
+func TestAskedQueriesThatAreCancelled(t *testing.T) {
+	t.Parallel()
+	db := openEngine(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		err := db.ReadLoose(ctx, sqldb.Reader{Lane: sqldb.Long}, func(c *sqldb.Conn) error {
+			asked := c.Ask("SELECT pg_sleep(5)::text")
+			c.Ask(countOrgs)
+			return asked.Row().Scan(new(string))
+		})
+		cancel()
+		if err == nil {
+			t.Error("a read that was cancelled has no error")
+		}
+		must.OK(t, db.ReadLoose(t.Context(), sqldb.Reader{Lane: sqldb.Long}, func(c *sqldb.Conn) error {
+			return wantCount(t, c.Row(countOrgs), "a cancelled read", 0)
+		}))
+	}
 }

@@ -44,6 +44,9 @@ var errNotConnected = &sqldb.Error{Class: sqldb.Unreachable, Err: errors.New("th
 func (c *conn) Ready(ctx context.Context) (err error) {
 	c.queue = nil // of the one who had the connection before
 	c.changes++
+	if c.pgx != nil && c.pgx.PgConn().IsBusy() { // a query was abandoned in the middle
+		hangUp(c.pgx)
+	}
 	if c.pgx != nil && !c.pgx.IsClosed() {
 		if c.guard != nil {
 			c.guard.committing.Store(false) // in case the last COMMIT failed
@@ -157,6 +160,9 @@ func (c *conn) Run(ctx context.Context, script string) error {
 // Query implements sqldb.Driver.
 func (c *conn) Query(ctx context.Context, query string, args []any) (sqldb.Result, error) {
 	query, args = c.text(query), arguments(args)
+	if strings.Contains(query, " RETURNING ") { // it changes something, too
+		c.changes++
+	}
 	batch, err := c.take()
 	if err != nil {
 		return nil, err

@@ -40,6 +40,8 @@ func (l *locks) add(w *sqldb.Write) {
 	}
 }
 
+func isIndependent(w *sqldb.Write) bool { return w.Independent }
+
 // isPatient reports whether writes wait for their locks: not if that would delay some that have not waited
 // yet. late are those that have.
 func isPatient(writes, late []*sqldb.Write) bool {
@@ -85,8 +87,8 @@ func (r lockedRows) covers(w *sqldb.Write) bool {
 	case w.Org != "":
 		return slices.Contains(r.names, w.Org)
 	}
-	isFree := func(id int64) bool { return !slices.Contains(r.ids, id) }
-	return len(w.Owners) > 0 && !slices.ContainsFunc(w.Owners, isFree)
+	missing := func(id int64) bool { return !slices.Contains(r.ids, id) }
+	return len(w.Owners) > 0 && !slices.ContainsFunc(w.Owners, missing)
 }
 
 // Statements that take locks, in the order of row ids: so two transactions never wait for each

@@ -267,6 +267,37 @@ SELECT (SELECT count(*) FROM tokens WHERE rule_id > 0 OR is_sign_in = 1) + (SELE
 	must.OK(t, tx.Rollback(t.Context()))
 }
 
+// A write that is independent of all orgs does not wait for one that another process has locked.
+func TestIndependentWritesDoNotWait(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Start(t, pgtest.Fast()...).NewDatabase(t)
+	db := openEngine(t, url)
+	must.OK(t, insert(t.Context(), db, "acme"))
+	c, err := pgx.Connect(t.Context(), url)
+	must.OK(t, err)
+	defer c.Close(context.Background())
+	tx, err := c.Begin(t.Context())
+	must.OK(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT id FROM orgs FOR UPDATE")
+	must.OK(t, err)
+
+	nothing := func(*sqldb.Conn) error { return nil }
+	waiting := make(chan error, 1)
+	go func() { waiting <- db.Write(t.Context(), sqldb.Write{Org: "acme", Do: nothing}) }()
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		must.OK(t, db.Write(ctx, sqldb.Write{Independent: true, Do: nothing}))
+		cancel()
+	}
+	select {
+	case err := <-waiting:
+		t.Errorf("the write about the locked org has returned: %v", err)
+	default:
+	}
+	must.OK(t, tx.Rollback(t.Context()))
+	must.OK(t, <-waiting)
+}
+
 // A rule is removed while pruning has locked its expired tokens.
 func TestRulesAreRemovedDuringPruning(t *testing.T) {
 	t.Parallel()

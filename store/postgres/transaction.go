@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -78,16 +79,20 @@ func (t *transactions) lock(writes []*sqldb.Write) (r lockedRows, later []*sqldb
 	t.begins++
 	if t.begins%patientTurn == 0 || isPatient(writes, t.later) {
 		r, err := t.lockEach(l)
-		if sqldb.ClassOf(err) != sqldb.Locked || len(l.names)+len(l.owners) < 2 && !l.all {
+		isOne := len(l.names)+len(l.owners) < 2 && !l.all && !slices.ContainsFunc(writes, isIndependent)
+		if sqldb.ClassOf(err) != sqldb.Locked || isOne {
 			return r, nil, err
 		}
 		t.rollback()
 	}
 	r, err = t.begin(t.ctx, l, lockFree)
-	if err == nil && len(r.ids) == 0 {
+	if err != nil {
+		return r, nil, err
+	}
+	if later = r.uncovered(writes); len(later) == len(writes) {
 		err = &sqldb.Error{Class: sqldb.Locked, Err: errors.New("other processes hold the locks of all these orgs")}
 	}
-	return r, r.uncovered(writes), err
+	return r, later, err
 }
 
 // lockEach begins a transaction with all locks.

@@ -11,7 +11,8 @@ type Asked struct {
 
 // Ask asks a query of few rows. An engine on another host gets it together with the next statement, and
 // with other queries that were asked: all of them take one round trip. The answer is what the query returns
-// when it is taken. Not to take it is no error.
+// when it is taken. It need not be taken; but if the query fails, so does the next statement. The arguments must not
+// change until then.
 func (c *Conn) Ask(query string, args ...any) Asked {
 	return Asked{c, query, c.driver.Ask(query, args)}
 }
