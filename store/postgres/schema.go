@@ -28,7 +28,7 @@ func checkObjects(c *sqldb.Conn) (version int, err error) {
 	}
 	want, err := schemaOf(c, version, latest)
 	if err != nil {
-		return 0, fmt.Errorf("compare the schema with that of ledgerd's migrations: %w (the role needs TEMPORARY on the "+
+		return 0, fmt.Errorf("compare the schema with the one that ledgerd creates: %w (the role needs TEMPORARY on the "+
 			"database)", err)
 	}
 	return version, got.Compare(want)

@@ -156,7 +156,9 @@ func (re *Recorder) viewRepos(t *txn.Tx, v *view, list []*Recording) error {
 	}
 	t.AskRows("events", "attestations")
 	for _, id := range orgs {
-		re.journal.AskHead(t, id)
+		if id != 0 {
+			re.journal.AskHead(t, id)
+		}
 	}
 
 	var keys []any

@@ -70,11 +70,11 @@ func (t *Tx) NewID(orgID int64, prefix string) (string, error) {
 func (t *Tx) NextRow(table string) (int64, error) {
 	ids := t.askRow(table)
 	if ids.next == ids.end {
-		var err error
-		if ids.next, ids.end, err = ids.asked(); err != nil {
+		next, end, err := ids.asked()
+		if err != nil {
 			return 0, fmt.Errorf("number rows of %s: %w", table, err)
 		}
-		ids.asked = nil
+		ids.next, ids.end, ids.asked = next, end, nil
 	}
 	ids.next++
 	return ids.next - 1, nil
