@@ -101,7 +101,7 @@ func TestReceiversVerify(t *testing.T) {
 	for _, proto := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP/%d", proto), func(t *testing.T) {
 			f := newFixture(t)
-			r := newReceiver(func(http.ResponseWriter, *http.Request) { time.Sleep(300 * time.Millisecond) })
+			r := newReceiver(func(http.ResponseWriter, *http.Request) { time.Sleep(2200 * time.Millisecond) })
 			r.EnableHTTP2 = proto == 2
 			r.StartTLS()
 			defer r.Close()
@@ -111,7 +111,7 @@ func TestReceiversVerify(t *testing.T) {
 			f.start(func(c *dispatch.Config) {
 				c.RootCAs = x509.NewCertPool()
 				c.RootCAs.AddCert(r.Certificate())
-				c.ConnectTimeout = 200 * time.Millisecond // does not limit the response
+				c.ConnectTimeout = 2 * time.Second // does not limit the response
 			})
 
 			d := f.attempted(w, id, 1)
