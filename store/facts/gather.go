@@ -14,11 +14,12 @@ import (
 
 // Gather reads the facts of commits. The list must not contain duplicates.
 func (fa *Facts) Gather(rd txn.Reader, list []*Commit) error {
-	return fa.gather(rd, list, func(ids []any) func() ([]Latest, error) { return AskLatest(rd, ids...) })
+	return fa.gather(rd, list, nil)
 }
 
-// gather is Gather. askLatest is AskLatest.
-func (fa *Facts) gather(rd txn.Reader, list []*Commit, askLatest func(ids []any) func() ([]Latest, error)) error {
+// gather reads the facts of commits. If latest is not nil, it returns their latest attestations, which were asked
+// for before.
+func (fa *Facts) gather(rd txn.Reader, list []*Commit, latest func() ([]Latest, error)) error {
 	byID := make(map[int64]*Commit, len(list))
 	var attested, blockable, changing []any
 	var judged []*Commit
@@ -47,7 +48,10 @@ func (fa *Facts) gather(rd txn.Reader, list []*Commit, askLatest func(ids []any)
 		}
 	}
 
-	if err := fa.gatherEvidence(rd, byID, askLatest(attested)); err != nil {
+	if latest == nil {
+		latest = AskLatest(rd, attested...)
+	}
+	if err := fa.gatherEvidence(rd, byID, latest); err != nil {
 		return fmt.Errorf("read evidence: %w", err)
 	}
 	if err := fa.gatherCarried(rd, list); err != nil {
@@ -82,7 +86,7 @@ func (fa *Facts) GatherAsked(
 	rd txn.Reader, d *Deriver, c *CommitRow, latest func() ([]Latest, error),
 ) (*Commit, error) {
 	s := &Commit{CommitRow: c, Deriver: d}
-	return s, fa.gather(rd, []*Commit{s}, func([]any) func() ([]Latest, error) { return latest })
+	return s, fa.gather(rd, []*Commit{s}, latest)
 }
 
 const selectBlocking = `

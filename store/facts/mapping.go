@@ -71,7 +71,7 @@ func (fa *Facts) MapNext(t *txn.Tx, j *backlog.Job) (done bool, err error) {
 	return fa.MapSome(t, j, mapRows)
 }
 
-// MapSome maps the next statements of a repo, at most so many rows.
+// MapSome maps the next statements of a repo, up to the given number.
 func (fa *Facts) MapSome(t *txn.Tx, j *backlog.Job, rows int) (done bool, err error) {
 	list, err := earlierMapped(t, j, rows)
 	if err != nil {

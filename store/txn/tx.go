@@ -87,7 +87,7 @@ func (t *Tx) AskRows(tables ...string) {
 	}
 }
 
-// askRow returns the ids of a table, which were asked for if there are none.
+// askRow returns the ids reserved for a table. If none are left, it asks for more.
 func (t *Tx) askRow(table string) *rowIDs {
 	ids := t.rows[table]
 	if ids == nil {
