@@ -55,9 +55,17 @@ func (c *Conn) AskIn(query string, columns int, keys []any) (each func(visit fun
 	}
 }
 
-// EachIn runs a query of AskIn at once, and calls visit for each row.
+// EachIn runs a query that ends with IN, as for AskIn, and calls visit for each row.
 func (c *Conn) EachIn(visit func(Scanner) error, query string, columns int, keys []any) error {
-	return c.AskIn(query, columns, keys)(visit)
+	for rest := keys; len(rest) > 0; {
+		var list string
+		var args []any
+		list, args, rest = c.driver.List(query, columns, rest)
+		if err := c.Each(visit, list, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // AskIDs asks for the ids of the next rows of a table, and returns the function that takes the answer: the
