@@ -25,8 +25,7 @@ func migrate(c *sqldb.Conn, o Options) error {
 		return err
 	}
 	if version > latest {
-		return fmt.Errorf("schema version %d is too new: this release supports versions up to %d "+
-			"(use the newer release that wrote it)", version, latest)
+		return sqldb.TooNew(version, latest)
 	}
 	if version == latest {
 		return nil
@@ -62,6 +61,8 @@ func migrateAlone(c *sqldb.Conn, latest int) error {
 		return err
 	case version == 0:
 		return create(c, latest)
+	case version > latest: // a newer release was faster
+		return sqldb.TooNew(version, latest)
 	default:
 		return runScripts(c, version, latest)
 	}

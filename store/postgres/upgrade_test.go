@@ -102,6 +102,24 @@ func TestUpgradesAgreeOnBothEngines(t *testing.T) {
 	}
 }
 
+// A release that waited while a newer one migrated the database does not use it.
+func TestDatabasesThatANewerReleaseHasJustMigrated(t *testing.T) {
+	t.Parallel()
+	s, err := Connect(t.Context(), pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
+	must.OK(t, err)
+	defer s.Close()
+	must.OK(t, s.Run("BEGIN"))
+	must.OK(t, runScripts(s.Conn, 0, before))
+	must.OK(t, s.Run("COMMIT"))
+
+	err = migrate(s.Conn, Options{Migrating: func(int, int, string) {
+		must.OK(t, s.Run("UPDATE ledger SET schema_version = 999"))
+	}})
+	if want := "schema version 999 is too new"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got error %v, want %q", err, want)
+	}
+}
+
 // unpackBefore returns a new file with the ledger of the release before.
 func unpackBefore(t *testing.T) (path string) {
 	t.Helper()

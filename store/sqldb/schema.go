@@ -80,6 +80,12 @@ type SchemaError struct {
 	Differences []string
 }
 
+// TooNew is the error of a database whose schema is of a newer release.
+func TooNew(version, latest int) error {
+	return fmt.Errorf("schema version %d is too new: this release supports versions up to %d "+
+		"(use the newer release that wrote it)", version, latest)
+}
+
 // maxDifferences is the number of differences that a message shows.
 const maxDifferences = 10
 

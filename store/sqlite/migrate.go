@@ -25,8 +25,7 @@ func migrate(c *sqldb.Conn, path string, o Options) error {
 		return err
 	}
 	if version > len(files) {
-		return fmt.Errorf("schema version %d is too new: this release supports versions up to %d "+
-			"(use the newer release that wrote it)", version, len(files))
+		return sqldb.TooNew(version, len(files))
 	}
 
 	if err := useWAL(c); err != nil {
@@ -47,13 +46,20 @@ func migrateAlone(c *sqldb.Conn, path string, files []string, o Options) error {
 	}
 	defer unlock()
 
-	version, err := schemaVersion(c)
-	if err != nil || version == len(files) {
+	switch version, err := schemaVersion(c); {
+	case err != nil || version == len(files):
 		return err
-	}
-	if version == 0 {
+	case version == 0:
 		return create(c, len(files))
+	case version > len(files): // a newer release was faster
+		return sqldb.TooNew(version, len(files))
+	default:
+		return migrateFrom(c, path, version, files, o)
 	}
+}
+
+// migrateFrom runs the scripts after a version.
+func migrateFrom(c *sqldb.Conn, path string, version int, files []string, o Options) error {
 	if err := beforeMigration(c, path, version, len(files), o); err != nil {
 		return err
 	}

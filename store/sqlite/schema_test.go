@@ -369,3 +369,16 @@ func TestConnectionsRunNoPrograms(t *testing.T) {
 	_, _, err = SchemaOf(t.Context(), copied)
 	wantDifference(t, "SchemaOf", err, `trigger "raise" of "expressions"`)
 }
+
+// A release that waited while a newer one migrated the database does not use it.
+func TestDatabasesThatANewerReleaseHasJustMigrated(t *testing.T) {
+	path := newPath(t)
+	must.OK(t, open(t, path, noHooks).Close())
+	plant(t, path, "PRAGMA user_version = 999")
+	c, err := Connect(t.Context(), openRaw(t, path))
+	must.OK(t, err)
+	defer c.Close()
+	files, err := scripts()
+	must.OK(t, err)
+	wantMessage(t, "migrateAlone", migrateAlone(c, path, files, Options{}), "schema version 999 is too new")
+}
