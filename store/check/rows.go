@@ -120,7 +120,7 @@ func scanEvidence(row sqldb.Scanner) (*evidence, error) {
 	err := row.Scan(&e.id, &e.public, &e.event, &e.repo, &e.commit, &e.predicate, &e.typ, &e.slot, &e.dn, &e.key,
 		&e.identity, &e.result.Status, &e.result.DurationMS, &e.at, &e.payloadDigest, &e.mappingVersion,
 		&e.assertionDigest, &emails, &e.reason, &e.agedFrom, &e.finishedAt, &e.commitID, &e.signerID)
-	e.emails = signers.Lines(emails)
+	e.emails = sqldb.Lines(emails)
 	return &e, err
 }
 

@@ -32,20 +32,12 @@ func ScanIdentity(row txn.Scanner) (txn.Keyed[identity.Identity], error) {
 	err := row.Scan(&i.ID, &i.Row.ID, &i.Row.Org, &i.Row.Kind, &i.Row.DN, &i.Row.Email, &emails, &logins, &may,
 		&i.Row.DNPattern, &i.Row.PEM, &i.Row.Fingerprint, &i.Row.NotAfter, &i.Row.CreatedAt, &i.Row.RevokedAt,
 		&i.Row.DistrustedSince, &i.Row.Event, &entry, &i.Row.Distinct)
-	i.Row.Emails, i.Row.Logins, i.Row.May = linesOf(emails), linesOf(logins), linesOf(may)
+	i.Row.Emails, i.Row.Logins, i.Row.May = sqldb.Lines(emails), sqldb.Lines(logins), sqldb.Lines(may)
 	if err == nil && entry != "" {
 		i.Row.Sigstore = new(ledger.SigstoreEntry)
 		err = json.Unmarshal([]byte(entry), i.Row.Sigstore)
 	}
 	return i, err
-}
-
-// linesOf returns the lines of a text; nil without any.
-func linesOf(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Split(text, "\n")
 }
 
 // entryOf returns the entry of an identity as it is stored; empty without one.

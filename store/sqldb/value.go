@@ -3,10 +3,19 @@ package sqldb
 import (
 	"database/sql"
 	"errors"
+	"strings"
 )
 
 // A Scanner is one row of a result.
 type Scanner interface{ Scan(dest ...any) error }
+
+// Lines returns the values of a column that has one in each line; nil without any.
+func Lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
 
 // A ValueError is the error of a row with a value that cannot be read.
 type ValueError struct {

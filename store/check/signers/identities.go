@@ -84,7 +84,7 @@ func scanIdentity(row sqldb.Scanner) (i keyed, err error) {
 	err = row.Scan(&i.row, &i.ID, &i.Kind, &i.DN, &i.Email, &emails, &logins, &may, &i.DNPattern, &i.PEM, &i.Fingerprint,
 		&i.NotAfter,
 		&i.RevokedAt, &i.DistrustedSince, &i.Event, &entry)
-	i.Emails, i.Logins, i.May = Lines(emails), Lines(logins), Lines(may)
+	i.Emails, i.Logins, i.May = sqldb.Lines(emails), sqldb.Lines(logins), sqldb.Lines(may)
 	i.Sigstore = entryIn(entry)
 	i.isUnlike = (entry != "") != (i.Sigstore != nil) || i.Sigstore != nil && i.PEM != ""
 	return i, err

@@ -3,7 +3,6 @@ package signers
 import (
 	"encoding/hex"
 	"fmt"
-	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -128,7 +127,7 @@ func (l *logged) readSignatures(conn *sqldb.Conn, org, end int64) error {
 		var dn, emails string
 		var key []byte
 		err := row.Scan(&dn, &key, &emails)
-		l.addSignature(dn, key, Lines(emails))
+		l.addSignature(dn, key, sqldb.Lines(emails))
 		return err
 	}, `
 SELECT s.dn, k.digest, a.emails
@@ -140,12 +139,4 @@ WHERE e.org_id = ? AND e.seq >= ? AND e.type = 'attestation' ORDER BY e.seq`, or
 		return fmt.Errorf("read signatures: %w", err)
 	}
 	return nil
-}
-
-// Lines returns the lines of a text; nil without any.
-func Lines(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Split(text, "\n")
 }
