@@ -76,7 +76,7 @@ func FindDetails(rd txn.Reader, commitID int64) (Details, error) {
 // FindLineage reads the details without the changes, which may be large.
 func FindLineage(rd txn.Reader, commitID int64) (Details, error) { return AskLineage(rd, commitID)() }
 
-// AskLineage asks the query of FindLineage, and returns the function that takes the answer.
+// AskLineage asks the query of FindLineage.
 func AskLineage(rd txn.Reader, commitID int64) func() (Details, error) {
 	asked := rd.Ask("SELECT parents, ancestors, contained FROM commit_details WHERE commit_id = ?", commitID)
 	return func() (d Details, err error) {
@@ -161,7 +161,7 @@ func FindClaimedChanges(rd txn.Reader, commitID int64) (changes []radar.Change, 
 	return AskClaimedChanges(rd, commitID)()
 }
 
-// AskClaimedChanges asks the query of FindClaimedChanges, and returns the function that takes the answer.
+// AskClaimedChanges asks the query of FindClaimedChanges.
 func AskClaimedChanges(rd txn.Reader, commitID int64) func() ([]radar.Change, []string, error) {
 	asked := rd.Ask("SELECT changes, paths FROM commit_details WHERE commit_id = ?", commitID)
 	return func() (changes []radar.Change, paths []string, err error) {
@@ -212,8 +212,7 @@ WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.ID, prefix, 
 	return commits[0], nil
 }
 
-// AskCorrections asks for the newest corrections of a commit, and returns the function that takes the answer,
-// newest first.
+// AskCorrections asks for the newest corrections of a commit, newest first.
 func AskCorrections(rd txn.Reader, commitID int64) func() ([]ledger.Correction, error) {
 	asked := txn.AskAll(rd, func(row txn.Scanner) (c ledger.Correction, err error) {
 		return c, row.Scan(&c.At, &c.By, &c.Field, &c.Before, &c.After)

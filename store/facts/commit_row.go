@@ -115,7 +115,7 @@ func FindCommitRow(rd txn.Reader, id int64) (*CommitRow, error) {
 	return AskCommitRow(rd, id)()
 }
 
-// AskCommitRow asks the query of FindCommitRow, and returns the function that takes the answer.
+// AskCommitRow asks the query of FindCommitRow.
 func AskCommitRow(rd txn.Reader, id int64) func() (*CommitRow, error) {
 	asked := txn.Ask(rd, ScanCommitRow, SelectCommitRow+"WHERE id = ?", id)
 	return func() (*CommitRow, error) {

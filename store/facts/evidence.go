@@ -18,7 +18,7 @@ type Latest struct {
 	signers.Who
 }
 
-// AskLatest asks for the latest attestations of commits, and returns the function that takes the answer.
+// AskLatest asks for the latest attestations of commits.
 func AskLatest(rd txn.Reader, ids ...any) func() ([]Latest, error) {
 	each := rd.AskIn(`
 SELECT l.commit_id, l.attestation_id, s.person, s.individual

@@ -77,7 +77,7 @@ func FindTip(rd txn.Reader, commitID int64) (radarindex.Tip, bool, error) {
 	return AskTip(rd, commitID)()
 }
 
-// AskTip asks the query of FindTip, and returns the function that takes the answer.
+// AskTip asks the query of FindTip.
 func AskTip(rd txn.Reader, commitID int64) func() (radarindex.Tip, bool, error) {
 	asked := txn.Ask(rd, ScanTip, selectTip, commitID)
 	return func() (radarindex.Tip, bool, error) {

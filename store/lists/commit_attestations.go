@@ -43,7 +43,7 @@ func (q attestationQuery) readCommit(rd txn.Reader) (txn.Section[ledger.Attestat
 	return q.askCommit(rd)()
 }
 
-// askCommit asks the query of readCommit, and returns the function that takes the answer.
+// askCommit asks the query of readCommit.
 func (q attestationQuery) askCommit(rd txn.Reader) func() (txn.Section[ledger.AttestationRecord], error) {
 	query, args := q.sqlOfCommit()
 	asked := txn.AskAll(rd, q.facts.AttestationScanner(rd, q.repo), query, args...)

@@ -5,8 +5,8 @@ import "github.com/ledgerd/ledgerd/store/sqldb"
 // A Scanner is a row of a result.
 type Scanner = sqldb.Scanner
 
-// Ask asks a query for one row, and returns the function that takes the answer, converted by scan. See
-// sqldb.Conn.Ask.
+// Ask asks a query for one row, as sqldb.Conn.Ask does. All functions whose name begins with Ask return the
+// function that takes the answer; this one's is converted by scan.
 func Ask[T any](rd Reader, scan func(Scanner) (T, error), query string, args ...any) func() (T, error) {
 	asked := rd.Ask(query, args...)
 	return func() (T, error) { return scan(asked.Row()) }

@@ -126,7 +126,7 @@ func ReadPage[T any](
 	return AskPage(c, scan, limit, query, args...)()
 }
 
-// AskPage asks the query of ReadPage, and returns the function that takes the answer.
+// AskPage asks the query of ReadPage.
 func AskPage[T any](
 	c *sqldb.Conn, scan func(Scanner) (Keyed[T], error), limit int, query string, args ...any,
 ) func() (Section[T], error) {
