@@ -165,8 +165,8 @@ func (s *Server) item(c *call, index int, record ledger.AttestationRecord, isNew
 // record verifies and records an envelope. It reports whether the attestation is new. The assertion of
 // a passkey must be verified.
 func (s *Server) record(c *call, signed reviews.Signed) (ledger.AttestationRecord, bool, error) {
-	verify := func(keys *identity.Keyring) (*attestation.Attestation, error) {
-		a, err := attestation.Verify(signed.Envelope, keys, s.time())
+	verify := func(at attestation.Place, keys *identity.Keyring) (*attestation.Attestation, error) {
+		a, err := at.Verify(signed.Envelope, keys, s.time())
 		if err == nil {
 			a.Assertion, a.Passkey = signed.Assertion, signed.Passkey
 		}

@@ -47,12 +47,12 @@ func TestArtifacts(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			payload := []byte(statementOf(test.subject, test.predicateType, test.predicate))
-			got, err := parseStatement(payload)
+			got, err := parseStatement(payload, Place{})
 			if err != nil || !slices.Equal(got.artifacts.Digests, test.want) || got.artifacts.Left != 0 {
 				t.Errorf("got %v, %v; want %v", got.artifacts, err, test.want)
 			}
 			recorded := Recorded{Envelope: ledgertest.DSSE(payload, []byte("x")), Commit: got.commit}
-			if _, again := Remap(recorded); !slices.Equal(again.Digests, test.want) {
+			if again := Remap(recorded).Artifacts; !slices.Equal(again.Digests, test.want) {
 				t.Errorf("mapped again to %v, want %v", again, test.want)
 			}
 		})
@@ -67,7 +67,7 @@ func TestArtifactsAreLimited(t *testing.T) {
 	}
 	subjects = append(subjects, subjects[0]) // linked already
 	got, err := parseStatement([]byte(statementOf(aboutCommit[:len(aboutCommit)-1]+","+strings.Join(subjects, ",")+"]",
-		anyType, `{}`)))
+		anyType, `{}`)), Place{})
 	if err != nil || len(got.artifacts.Digests) != maxArtifacts || got.artifacts.Left != 2 {
 		t.Errorf("%d digests and %d left, %v; want %d and 2", len(got.artifacts.Digests), got.artifacts.Left, err,
 			maxArtifacts)

@@ -31,6 +31,8 @@ type Attestation struct {
 	Rollback *Rollback
 	// Again is why a commit is deployed that was rolled back. It is empty for other statements.
 	Again string
+	// IsPlaced reports whether the statement may be read otherwise for a repo with another web URL.
+	IsPlaced bool
 	// Payload is the signed bytes of the statement.
 	Payload []byte
 	// PayloadDigest is the SHA-256 of the payload bytes.
@@ -56,6 +58,11 @@ func IsMalformed(err error) bool {
 // the envelope are ignored. A keyless certificate must be valid at the time that its bundle proves. Every error is a
 // *ledger.Error.
 func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation, error) {
+	return Place{}.Verify(body, keys, now)
+}
+
+// Verify is like the function Verify, for a statement for the repo at the place.
+func (p Place) Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation, error) {
 	env, err := ParseEnvelope(body)
 	if err != nil {
 		return nil, err
@@ -65,7 +72,7 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 		return nil, err
 	}
 
-	st, err := parseStatement(env.Payload)
+	st, err := parseStatement(env.Payload, p)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +94,7 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 		Artifacts:     st.artifacts,
 		Rollback:      st.rollback,
 		Again:         st.again,
+		IsPlaced:      st.isPlaced,
 		Payload:       env.Payload,
 		PayloadDigest: sha256.Sum256(env.Payload),
 		Envelope:      body,
@@ -154,7 +162,7 @@ func CertificateOf(envelope []byte) *ledger.SigstoreCertificate {
 
 // CommitOf returns the commit that a statement is about.
 func CommitOf(payload []byte) (string, error) {
-	st, err := parseStatement(payload)
+	st, err := parseStatement(payload, Place{})
 	return st.commit, err
 }
 
@@ -166,7 +174,7 @@ func MergedCommits(envelope []byte) []string {
 	if err != nil {
 		return nil
 	}
-	st, err := parseStatement(payload)
+	st, err := parseStatement(payload, Place{})
 	if err != nil || st.merge == nil {
 		return nil
 	}

@@ -17,6 +17,7 @@ type body struct {
 	repo       string    // the repo that it is for, if it says so
 	sources    resources // of provenance: the dependencies
 	source     string    // of provenance: the URI of the repo that was built
+	config     resources // of provenance by Tekton: the dependencies that say what to run
 	exception  Exception // of an exception: what it says
 	resource   string    // of a verification summary: the URI of what was verified
 	merge      *Merge    // of a merge: what it claims

@@ -64,7 +64,7 @@ func (d *statementJSON) check() error {
 	case strings.ContainsFunc(d.PredicateType, notInURI):
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q has characters that a URI may not have",
 			text.Clip(d.PredicateType))
-	case !strings.Contains(d.PredicateType, "://"):
+	case !strings.Contains(d.PredicateType, "://") && withoutVersion(d.PredicateType) != chainloopType:
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not a URI (use e.g. %s)",
 			text.Clip(d.PredicateType), ResultPredicateType)
 	case strings.HasPrefix(d.PredicateType, ownPredicateTypes) && !slices.Contains(ownTypes(), d.PredicateType):
@@ -106,5 +106,8 @@ func ownTypes() []string {
 // ownPredicateTypes is the prefix of all present and future predicate types of the
 // ledger.
 const ownPredicateTypes = "https://github.com/ledgerd/ledgerd/predicate/"
+
+// chainloopType is the type of the statements of Chainloop, without its version. It is no URI.
+const chainloopType = "chainloop.dev/attestation"
 
 const maxPredicateType = 512

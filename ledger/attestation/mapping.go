@@ -12,7 +12,7 @@ import (
 // artifacts that they link. It is
 // stored with each attestation: if the rules change, the ledger maps the statements of
 // earlier versions again.
-const MappingVersion = 3
+const MappingVersion = 4
 
 // An Outcome is the meaning of a statement for the ledger.
 type Outcome struct {
@@ -66,8 +66,9 @@ var mappings = []Mapping{
 		Result:    "PASSED `pass`, WARNED `warn`, FAILED `fail`", parse: parseTestResult},
 	{Types: []string{"https://witness.testifysec.com/attestation-collection/v0.1",
 		"https://witness.dev/attestation-collection/v0.1", "https://aflock.ai/attestation-collection/v0.1"},
-		Predicate: "`witness:` and the step", Result: "`fail` if the exit code of a command-run is not 0, else `pass`",
-		parse: parseCollection},
+		Predicate: "`witness:` and the step",
+		Result:    "`fail` if a member states a bad outcome, `pass` if one states a good one, else `recorded`",
+		parse:     parseCollection},
 	{Types: []string{"https://in-toto.io/Link/v0.2", "https://in-toto.io/attestation/link/v0.3"},
 		Predicate: "`run:` and the name",
 		Result:    "`pass` if `byproducts.return-value` is 0, else `fail`; `recorded` without one", parse: parseLink},
@@ -88,6 +89,8 @@ var mappings = []Mapping{
 		Predicate: "`scan:` and the author", Result: "`recorded`", parse: parseOpenVEX},
 	{Types: []string{"https://in-toto.io/attestation/sarif"}, AnyVersion: true, Slots: true,
 		Predicate: "`scan:` and the names of the tools, sorted, joined by `+`", Result: "`recorded`", parse: parseSARIF},
+	{Types: []string{chainloopType}, AnyVersion: true, Slots: true,
+		Predicate: "`chainloop:attestation`", Result: "`recorded`", parse: recordedAs("chainloop:attestation")},
 	{Types: []string{"https://spdx.dev/Document"}, AnyVersion: true, Slots: true,
 		Predicate: "`sbom:spdx`", Result: "`recorded`", parse: recordedAs("sbom:spdx")},
 	{Types: []string{"https://cyclonedx.org/bom"}, AnyVersion: true, Slots: true,
@@ -128,20 +131,13 @@ func (m *Mapping) covers(predicateType string) bool {
 		m.AnyVersion && slices.Contains(m.Types, withoutVersion(predicateType))
 }
 
-// normalized returns a URI in lower case, without repeated slashes and slashes at its end.
+// normalized returns a URI in lower case, without its scheme, repeated slashes and slashes at its end.
 func normalized(uri string) string {
+	if _, rest, ok := strings.Cut(uri, "://"); ok {
+		uri = rest
+	}
 	parts := strings.FieldsFunc(strings.ToLower(uri), func(r rune) bool { return r == '/' })
 	return strings.Join(parts, "/")
-}
-
-// withoutVersion returns a URI without a version at its end, such as /v0.2.
-func withoutVersion(uri string) string {
-	slash := strings.LastIndexByte(uri, '/')
-	version, ok := strings.CutPrefix(uri[slash+1:], "v")
-	if slash < 0 || !ok || version == "" || strings.Trim(version, "0123456789.") != "" {
-		return uri
-	}
-	return uri[:slash]
 }
 
 // recordedAs returns a parser for types that state no outcome. It does not read the

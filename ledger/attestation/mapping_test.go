@@ -56,7 +56,7 @@ func TestStatementsOfOtherTools(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.file, func(t *testing.T) {
-			got, err := parseStatement(statementFile(t, test.file))
+			got, err := parseStatement(statementFile(t, test.file), Place{})
 			if test.code != "" {
 				ledgertest.WantCode(t, err, test.code)
 				return
@@ -96,7 +96,7 @@ func TestPredicateTypesThatAreNotInTheTable(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.predicateType, func(t *testing.T) {
-			got, err := parseStatement([]byte(statementOf(aboutCommit, test.predicateType, `{"result":"PASSED"}`)))
+			got, err := parseStatement([]byte(statementOf(aboutCommit, test.predicateType, `{"result":"PASSED"}`)), Place{})
 			if test.refused {
 				ledgertest.WantCode(t, err, ledger.CodeInvalidStatement)
 				ledgertest.WantField(t, err, "predicateType")
@@ -110,7 +110,7 @@ func TestPredicateTypesThatAreNotInTheTable(t *testing.T) {
 
 	for _, version := range []string{"https://spdx.dev/Document/v2.3", "https://cyclonedx.org/bom/v1.6",
 		"https://openvex.dev/ns", "https://in-toto.io/attestation/vulns", "https://cosign.sigstore.dev/attestation/vuln/v1"} {
-		got, err := parseStatement([]byte(statementOf(aboutCommit, version, `{}`)))
+		got, err := parseStatement([]byte(statementOf(aboutCommit, version, `{}`)), Place{})
 		if err != nil || strings.Contains(got.outcome.Predicate, "://") {
 			t.Errorf("%s: got %+v, %v; want a name of the table", version, got, err)
 		}
@@ -154,7 +154,7 @@ func TestOutcomeNames(t *testing.T) {
 		{witness, collection(`{"type":"https://witness.dev/attestations/Command-Run","attestation":{"exitcode":1}}`),
 			"witness:unit fail 0"},
 		{witness, collection(`{"type":"https://witness.dev/attestations/git/v0.1","attestation":{"exitcode":1}}`),
-			"witness:unit pass 0"},
+			"witness:unit recorded 0"},
 		{linkV02, `{"name":"build","byproducts":{"return-value":0}}`, "run:build pass 0"},
 		{linkV02, `{"name":"build","byproducts":{"return-value":127}}`, "run:build fail 0"},
 		{linkV02, `{"name":"build","byproducts":{}}`, "run:build recorded 0"},
@@ -175,7 +175,7 @@ func TestOutcomeNames(t *testing.T) {
 			"scan:CodeQL+gosec recorded 0"},
 	}
 	for _, test := range tests {
-		got, err := parseStatement([]byte(statementOf(aboutCommit, test.predicateType, test.predicate)))
+		got, err := parseStatement([]byte(statementOf(aboutCommit, test.predicateType, test.predicate)), Place{})
 		if err != nil {
 			t.Errorf("%s %s: %v", test.predicateType, test.predicate, err)
 			continue
@@ -265,7 +265,7 @@ func TestStatementsWithoutOneMeaning(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := parseStatement([]byte(test.text))
+			_, err := parseStatement([]byte(test.text), Place{})
 			ledgertest.WantCode(t, err, ledger.CodeInvalidStatement)
 			ledgertest.WantField(t, err, test.field)
 		})
@@ -300,7 +300,7 @@ func TestSlots(t *testing.T) {
 	}
 	seen := make(map[string]string)
 	for _, test := range tests {
-		got := ledgertest.Must(parseStatement([]byte(statementOf(test.subject, vsaV1, passed)))).outcome.Slot
+		got := ledgertest.Must(parseStatement([]byte(statementOf(test.subject, vsaV1, passed)), Place{})).outcome.Slot
 		if got != test.want && (test.want != "*" || !strings.HasPrefix(got, "subjects:") || len(got) > maxName) {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
@@ -311,11 +311,11 @@ func TestSlots(t *testing.T) {
 	}
 
 	reordered := statementOf(subjects(digest(b), commit, digest(a)), vsaV1, passed)
-	if got := ledgertest.Must(parseStatement([]byte(reordered))).outcome.Slot; seen[got] != "two images" {
+	if got := ledgertest.Must(parseStatement([]byte(reordered), Place{})).outcome.Slot; seen[got] != "two images" {
 		t.Errorf("in another order, two images have the slot %s", got)
 	}
 	test := statementOf(subjects(commit, digest(a)), testResultV01, `{"result":"PASSED"}`)
-	if got := ledgertest.Must(parseStatement([]byte(test))).outcome.Slot; got != "" {
+	if got := ledgertest.Must(parseStatement([]byte(test), Place{})).outcome.Slot; got != "" {
 		t.Errorf("a test result has the slot %q, want none", got)
 	}
 }
@@ -353,7 +353,7 @@ func TestFinishedAt(t *testing.T) {
 	}
 	for _, test := range tests {
 		predicateType, predicate := test.predicateType, test.predicate
-		got, err := parseStatement([]byte(statementOf(aboutCommit, predicateType, predicate)))
+		got, err := parseStatement([]byte(statementOf(aboutCommit, predicateType, predicate)), Place{})
 		if want := "2026-11-20T09:00:00.000Z"; err != nil || got.outcome.FinishedAt.String() != want {
 			t.Errorf("%s: finished at %s, %v; want %s", predicateType, got.outcome.FinishedAt, err, want)
 		}
@@ -405,8 +405,8 @@ func FuzzOutcomes(f *testing.F) {
 			if strings.Join(about1, "\x00") == strings.Join(about2, "\x00") {
 				continue
 			}
-			a, err1 := parseStatement(first)
-			b, err2 := parseStatement(second)
+			a, err1 := parseStatement(first, Place{})
+			b, err2 := parseStatement(second, Place{})
 			if err := errors.Join(err1, err2); err != nil {
 				continue
 			}

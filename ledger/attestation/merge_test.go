@@ -23,7 +23,7 @@ const (
 )
 
 func TestParseMerge(t *testing.T) {
-	got, err := parseStatement([]byte(statementOf(aboutCommit, MergePredicateType, mergeBody)))
+	got, err := parseStatement([]byte(statementOf(aboutCommit, MergePredicateType, mergeBody)), Place{})
 	must.OK(t, err)
 	finished := ledger.TimeOf(time.Date(2026, 11, 20, 9, 0, 1, 5e8, time.UTC))
 	want := Outcome{Predicate: "merge:squash", Slot: mergeSource,
@@ -43,7 +43,7 @@ func TestNewMergeStatement(t *testing.T) {
 	must.OK(t, json.Unmarshal([]byte(mergeBody), &m))
 	text, err := NewMergeStatement(ledgertest.Commit, m)
 	must.OK(t, err)
-	got, err := parseStatement(text)
+	got, err := parseStatement(text, Place{})
 	if err != nil || got.commit != ledgertest.Commit || got.merge.Source != m.Source ||
 		got.merge.FinishedOn != m.FinishedOn {
 		t.Errorf("%+v, %v", got, err)
@@ -78,7 +78,7 @@ func TestParseMergeRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := strings.Replace(mergeBody, test.old, test.new, 1)
-			_, err := parseStatement([]byte(statementOf(aboutCommit, MergePredicateType, body)))
+			_, err := parseStatement([]byte(statementOf(aboutCommit, MergePredicateType, body)), Place{})
 			ledgertest.WantCode(t, err, ledger.CodeInvalidStatement)
 			if err != nil && !strings.Contains(err.Error(), "invalid "+test.field+":") {
 				t.Errorf("error %q, want one about %s", err, test.field)

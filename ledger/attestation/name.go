@@ -95,3 +95,13 @@ func isRepo(s string) bool {
 	org, name, ok := strings.Cut(s, "/")
 	return ok && ledger.CheckOrg(org) == nil && ledger.CheckRepo(name) == nil
 }
+
+// withoutVersion returns a URI without a version at its end, such as /v0.2.
+func withoutVersion(uri string) string {
+	slash := strings.LastIndexByte(uri, '/')
+	version, ok := strings.CutPrefix(uri[slash+1:], "v")
+	if slash < 0 || !ok || version == "" || strings.Trim(version, "0123456789.") != "" {
+		return uri
+	}
+	return uri[:slash]
+}

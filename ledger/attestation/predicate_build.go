@@ -1,6 +1,10 @@
 package attestation
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -10,6 +14,7 @@ import (
 func parseProvenance(predicate []byte) (body, error) {
 	var p struct {
 		BuildDefinition struct {
+			BuildType            string         `json:"buildType"`
 			ExternalParameters   jsontext.Value `json:"externalParameters"`
 			ResolvedDependencies []resourceJSON `json:"resolvedDependencies"`
 			Other                otherMembers   `json:",embed"`
@@ -32,18 +37,27 @@ func parseProvenance(predicate []byte) (body, error) {
 	times := p.RunDetails.Metadata
 	b := builtBy(p.RunDetails.Builder, times.StartedOn, times.FinishedOn)
 	b.sources = resources{"predicate.buildDefinition.resolvedDependencies", p.BuildDefinition.ResolvedDependencies}
-	b.source = sourceOf(p.BuildDefinition.ExternalParameters)
-	return b, b.sources.checkDigests()
+	if err := b.sources.checkDigests(); err != nil {
+		return body{}, err
+	}
+	if isTekton(p.BuildDefinition.BuildType, p.BuildDefinition.ExternalParameters) {
+		b.separateConfig(func(r *resourceJSON) bool { return slices.Contains(tektonConfig, r.Name) })
+	} else {
+		b.source = sourceOf(p.BuildDefinition.ExternalParameters)
+	}
+	return b, nil
 }
 
 // parseProvenanceV02 parses SLSA provenance v0.2: https://slsa.dev/provenance/v0.2.
 func parseProvenanceV02(predicate []byte) (body, error) {
 	var p struct {
 		Builder    actorJSON `json:"builder"`
+		BuildType  string    `json:"buildType"`
 		Invocation struct {
 			ConfigSource struct {
-				URI   string       `json:"uri"`
-				Other otherMembers `json:",embed"`
+				URI    string            `json:"uri"`
+				Digest map[string]string `json:"digest"`
+				Other  otherMembers      `json:",embed"`
 			} `json:"configSource"`
 			Other otherMembers `json:",embed"`
 		} `json:"invocation"`
@@ -61,8 +75,47 @@ func parseProvenanceV02(predicate []byte) (body, error) {
 
 	b := builtBy(p.Builder, p.Metadata.StartedOn, p.Metadata.FinishedOn)
 	b.sources = resources{"predicate.materials", p.Materials}
-	b.source = p.Invocation.ConfigSource.URI
-	return b, b.sources.checkDigests()
+	if err := b.sources.checkDigests(); err != nil {
+		return body{}, err
+	}
+	config := p.Invocation.ConfigSource
+	if isTekton(p.BuildType, nil) {
+		b.separateConfig(func(r *resourceJSON) bool { return r.URI == config.URI && maps.Equal(r.Digest, config.Digest) })
+	} else {
+		b.source = config.URI
+	}
+	return b, nil
+}
+
+// tektonConfig are the names of the dependencies by which Tekton Chains names the definitions that ran. Their
+// repository need not be the one that was built: https://tekton.dev/docs/chains/slsa-provenance.
+var tektonConfig = []string{"pipeline", "task", "pipelineTask"}
+
+// isTekton reports whether Tekton ran a build, by its type or by its parameters, as on Google Cloud Build.
+func isTekton(buildType string, parameters jsontext.Value) bool {
+	_, rest, ok := strings.Cut(buildType, "://")
+	if !ok {
+		rest = buildType
+	}
+	if strings.HasPrefix(rest, "tekton.dev/") {
+		return true
+	}
+	var p struct {
+		RunSpec jsontext.Value `json:"runSpec"`
+	}
+	return isObject(parameters) && ledger.DecodeOpen(parameters, &p) == nil && p.RunSpec != nil
+}
+
+// separateConfig moves the dependencies that say what to run from the sources.
+func (b *body) separateConfig(isConfig func(*resourceJSON) bool) {
+	b.config.path = b.sources.path
+	b.sources.list = slices.DeleteFunc(b.sources.list, func(r resourceJSON) bool {
+		if !isConfig(&r) {
+			return false
+		}
+		b.config.list = append(b.config.list, r)
+		return true
+	})
 }
 
 func builtBy(builder actorJSON, from, to moment) body {

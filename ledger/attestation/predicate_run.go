@@ -2,7 +2,6 @@ package attestation
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -40,61 +39,6 @@ func parseTestResult(predicate []byte) (body, error) {
 		labels = append(labels, label)
 	}
 	return body{predicate: outcomeName("test", labelsOf(labels)), result: ledger.Result{Status: status}}, nil
-}
-
-// parseCollection parses an attestation collection of witness:
-// https://witness.dev/docs/. Its command-run attestations have exit codes.
-func parseCollection(predicate []byte) (body, error) {
-	var p struct {
-		Name         string `json:"name"`
-		Attestations []struct {
-			Type        string       `json:"type"`
-			Attestation byteRange    `json:"attestation"`
-			StartTime   moment       `json:"starttime"`
-			EndTime     moment       `json:"endtime"`
-			Other       otherMembers `json:",embed"`
-		} `json:"attestations"`
-		Other otherMembers `json:",embed"`
-	}
-	if err := decodePredicate(predicate, &p); err != nil {
-		return body{}, err
-	}
-
-	b := body{predicate: outcomeName("witness", labelOf(p.Name)), result: ledger.Result{Status: ledger.Pass}}
-	for i, a := range p.Attestations {
-		if !strings.Contains(strings.ToLower(a.Type), "command-run") {
-			continue
-		}
-		code, err := exitCode(predicate[a.Attestation.start:a.Attestation.end], i)
-		if err != nil {
-			return body{}, err
-		}
-		if code != 0 {
-			b.result.Status = ledger.Fail
-		}
-		b.result.DurationMS = min(b.result.DurationMS+durationMS(a.StartTime, a.EndTime), maxDurationMS)
-		b.finishedAt = max(b.finishedAt, a.EndTime.time())
-	}
-	return b, nil
-}
-
-// exitCode returns the exit code of the i-th attestation of a collection.
-func exitCode(commandRun []byte, i int) (int64, error) {
-	field := fmt.Sprintf("predicate.attestations[%d].attestation", i)
-	if !isObject(commandRun) {
-		return 0, ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "must be a JSON object")
-	}
-	var run struct {
-		ExitCode *int64       `json:"exitcode"`
-		Other    otherMembers `json:",embed"`
-	}
-	if err := decodeStatement(commandRun, &run, field); err != nil {
-		return 0, err
-	}
-	if run.ExitCode == nil {
-		return 0, ledger.FieldErrorf(ledger.CodeInvalidStatement, field+".exitcode", "required")
-	}
-	return *run.ExitCode, nil
 }
 
 // parseLink parses an in-toto link:

@@ -35,7 +35,7 @@ func TestRemapOfARefusedStatement(t *testing.T) {
 		{"no envelope", nil, outcome(vsaV1, ledger.Pass), outcome(vsaV1, ledger.Recorded)},
 	} {
 		r := Recorded{Envelope: test.envelope, PredicateType: vsaV1, Commit: ledgertest.Commit, Outcome: test.before}
-		if got, _ := Remap(r); got != test.want {
+		if got := Remap(r).Outcome; got != test.want {
 			t.Errorf("%s: got %+v, want %+v", test.name, got, test.want)
 		}
 	}
@@ -51,7 +51,7 @@ func TestRemapOfAFailedDeployment(t *testing.T) {
 		r := Recorded{Envelope: ledgertest.Must(SignDSSE(ledgertest.NewP256(), []byte(payload))),
 			PredicateType: ResultPredicateType, Commit: ledgertest.Commit}
 		r.Outcome.Result.Status = before
-		if got, _ := Remap(r); got.Result.Status != want {
+		if got := Remap(r).Outcome; got.Result.Status != want {
 			t.Errorf("it was %q, and is %q, want %q", before, got.Result.Status, want)
 		}
 		a := Attestation{PredicateType: ResultPredicateType}
@@ -69,8 +69,8 @@ func TestRemapOfAFutureTime(t *testing.T) {
 		5*60*1000 + 1: 0} {
 		payload := ledgertest.Must(NewStatement("", ledgertest.Commit, ResultPredicate{Predicate: "test:go",
 			Result: ledger.Result{Status: ledger.Fail}, FinishedOn: ledgertest.Now + ahead}))
-		got, _ := Remap(Recorded{Envelope: ledgertest.Must(SignDSSE(key, payload)), PredicateType: ResultPredicateType,
-			Commit: ledgertest.Commit, RecordedAt: ledgertest.Now})
+		got := Remap(Recorded{Envelope: ledgertest.Must(SignDSSE(key, payload)), PredicateType: ResultPredicateType,
+			Commit: ledgertest.Commit, RecordedAt: ledgertest.Now}).Outcome
 		if got.FinishedAt != want || got.Predicate != "test:go" {
 			t.Errorf("%d ms ahead: got %+v", ahead, got)
 		}

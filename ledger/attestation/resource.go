@@ -47,9 +47,9 @@ func (r resources) checkDigests() error {
 }
 
 // commitAt returns the commit in a digest of the i-th resource, or "".
-func (r resources) commitAt(i int, digest string) (string, error) {
+func (r resources) commitAt(i int, digest string, at Place) (string, error) {
 	value := r.list[i].Digest[digest]
-	if value == "" || digest == bareSHA1 && !r.list[i].isCommit() {
+	if value == "" || digest == bareSHA1 && !r.list[i].isCommit(at) {
 		return "", nil
 	}
 
@@ -65,11 +65,12 @@ func (r resources) commitAt(i int, digest string) (string, error) {
 	return commit, nil
 }
 
-// isCommit reports whether the name of a resource says that its sha1 is that of a commit.
-// Witness names the subject so, and others use the URI of a git repo. The sha1 of other
-// resources is that of a file.
-func (r *resourceJSON) isCommit() bool {
-	return strings.Contains(r.Name, "commithash:") || strings.HasPrefix(r.Name, "git+") || strings.HasPrefix(r.URI, "git+")
+// isCommit reports whether the name of a resource says that its sha1 is that of a commit. Witness and Chainloop
+// have names for it, and others use the URI of a git repo, as gitsign does. The sha1 of other resources is that of a
+// file.
+func (r *resourceJSON) isCommit(at Place) bool {
+	return strings.Contains(r.Name, "commithash:") || r.Name == "git.head" || isGit(r.Name) || isGit(r.URI) ||
+		at.isAt(r.Name) || at.isAt(r.URI)
 }
 
 // label returns the label for a resource: its name, or else its URI or its digests.

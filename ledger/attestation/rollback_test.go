@@ -39,7 +39,7 @@ func TestRollbacksAreValidated(t *testing.T) {
 		{"a short ID", `{"repo":"acme/api","environment":"prod","reason":"x","to":{"sha":"abc"}}`, "to.sha"},
 		{"another spelling", `{"repo":"acme/api","Environment":"prod","reason":"x"}`, "environment"},
 	} {
-		st, err := parseStatement([]byte(statementOf(aboutCommit, RollbackPredicateType, test.predicate)))
+		st, err := parseStatement([]byte(statementOf(aboutCommit, RollbackPredicateType, test.predicate)), Place{})
 		wantFault(t, test.name, err, test.field)
 		if err == nil && (!strings.HasPrefix(st.outcome.Predicate, "rollback:") ||
 			st.outcome.Result.Status != ledger.Recorded || st.rollback == nil) {
@@ -70,7 +70,7 @@ func TestRolloutsAreValidated(t *testing.T) {
 		{`"predicate":"deploy:prod","result":{"status":"fail"},"again":"x"`, "", "again"},
 		{`"predicate":"deploy:prod","result":{"status":"pass"},"again":"a\u202eb"`, "", "again"},
 	} {
-		st, err := parseStatement([]byte(statementOf(aboutCommit, ResultPredicateType, "{"+test.members+"}")))
+		st, err := parseStatement([]byte(statementOf(aboutCommit, ResultPredicateType, "{"+test.members+"}")), Place{})
 		wantFault(t, test.members, err, test.field)
 		if err == nil && st.outcome.Result.Status != test.want {
 			t.Errorf("%s: %s, want %s", test.members, st.outcome.Result.Status, test.want)
@@ -81,7 +81,7 @@ func TestRolloutsAreValidated(t *testing.T) {
 // New results may not have a name that begins with rollback:, and recorded ones keep theirs.
 func TestRollbackIsReserved(t *testing.T) {
 	st, err := parseStatement([]byte(statementOf(aboutCommit, ResultPredicateType,
-		`{"predicate":"Rollback:prod","result":{"status":"pass"}}`)))
+		`{"predicate":"Rollback:prod","result":{"status":"pass"}}`)), Place{})
 	if err != nil || st.outcome.Predicate != "Rollback:prod" {
 		t.Errorf("a recorded result: %+v, %v", st.outcome, err)
 	}

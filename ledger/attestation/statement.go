@@ -2,6 +2,7 @@ package attestation
 
 import (
 	"cmp"
+	"errors"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -18,10 +19,12 @@ type statement struct {
 	merge         *Merge    // nil for other types
 	rollback      *Rollback // the same
 	again         string
+	// isPlaced reports whether it would be read otherwise for a repo at another web URL.
+	isPlaced bool
 }
 
-// parseStatement parses an in-toto statement about a commit.
-func parseStatement(payload []byte) (statement, error) {
+// parseStatement parses an in-toto statement about a commit of the repo at a place.
+func parseStatement(payload []byte, at Place) (statement, error) {
 	doc, err := decodeDocument(payload)
 	if err != nil {
 		return statement{}, err
@@ -30,13 +33,17 @@ func parseStatement(payload []byte) (statement, error) {
 	if err != nil {
 		return statement{}, err
 	}
-	commit, err := doc.commit(&b)
+	commit, err := doc.commit(&b, at)
 	if err != nil {
+		return statement{}, err
+	}
+	if err := at.checkResource(b.resource); err != nil {
 		return statement{}, err
 	}
 	return statement{
 		commit: commit, predicateType: doc.PredicateType, repo: b.repo, outcome: doc.outcome(&m, &b, commit),
 		exception: b.exception, artifacts: doc.artifacts(&b, commit), merge: b.merge, rollback: b.rollback, again: b.again,
+		isPlaced: doc.isPlaced(&b),
 	}, nil
 }
 
@@ -75,44 +82,96 @@ type Recorded struct {
 	Envelope      []byte
 	PredicateType string
 	Commit        string
+	WebURL        string // of the repo; empty if it is not known
 	RecordedAt    ledger.Time
 	Outcome       Outcome // by the earlier rules
 }
 
-// Remap returns the outcome of a recorded statement by the present rules, and the
-// artifacts that it links. What these refuse stays recorded: a failure as it was, so that
-// it goes on blocking, and all else without an outcome, under its predicate type.
-func Remap(r Recorded) (Outcome, Artifacts) {
-	if r.PredicateType == SignedCommitType {
-		return r.Outcome, Artifacts{}
-	}
-	o, artifacts, err := r.outcome()
-	switch {
-	case err == nil && o.FinishedAt > r.RecordedAt.Add(maxAhead):
-		o.FinishedAt = 0
-	case err == nil && r.Outcome.Result.Status.IsFailure() && o.Result.Status == ledger.Recorded:
-		o.Result.Status = r.Outcome.Result.Status // of before rollout was read
-	case err == nil:
-	case r.Outcome.Result.Status.IsFailure():
-		return r.Outcome, Artifacts{}
-	default:
-		return Outcome{Predicate: r.PredicateType, Result: ledger.Result{Status: ledger.Recorded}}, Artifacts{}
-	}
-	return o, artifacts
+// A Remapping is what the present rules make of a recorded statement.
+type Remapping struct {
+	Outcome   Outcome
+	Artifacts Artifacts
+	// Disowned are the artifacts of a statement that is not about the commit by the present rules.
+	Disowned []string
+
+	isPlaced bool       // as statement.isPlaced
+	whole    *Remapping // what it is if it is about the commit; nil if it is refused in any case
 }
 
-func (r *Recorded) outcome() (o Outcome, artifacts Artifacts, err error) {
+// Remap maps a recorded statement by the present rules. What these refuse, or read as a statement about something
+// else, stays recorded and links nothing: a failure as it was, so that it goes on blocking, and all else without an
+// outcome, under its predicate type.
+func Remap(r Recorded) Remapping {
+	if r.PredicateType == SignedCommitType {
+		return Remapping{Outcome: r.Outcome}
+	}
+	m, err := r.remap()
+	switch {
+	case err == nil:
+	case r.Outcome.Result.Status.IsFailure():
+		m.Outcome = r.Outcome
+	default:
+		m.Outcome = Unread(r.PredicateType)
+	}
+	return m
+}
+
+// RemapAgain returns what Remap has made of a statement. The web URL that the repo had then is not known; if it decides,
+// r.Outcome, which is what is shown of the statement, says what it was.
+func RemapAgain(r Recorded) Remapping {
+	switch m := Remap(r); {
+	case !m.isPlaced || m.whole == nil:
+		return m
+	case r.Outcome == Unread(r.PredicateType):
+		return Remapping{Outcome: r.Outcome}
+	default:
+		return *m.whole
+	}
+}
+
+// correct returns the outcome of a statement as far as it may be read again: a time in the future is none, and what was
+// recorded as a failure before rollout was read stays one.
+func (r *Recorded) correct(o Outcome) Outcome {
+	switch {
+	case o.FinishedAt > r.RecordedAt.Add(maxAhead):
+		o.FinishedAt = 0
+	case r.Outcome.Result.Status.IsFailure() && o.Result.Status == ledger.Recorded:
+		o.Result.Status = r.Outcome.Result.Status
+	}
+	return o
+}
+
+// Unread returns the outcome of a statement of a type that the present rules refuse, or that they read as one about
+// something else.
+func Unread(predicateType string) Outcome {
+	return Outcome{Predicate: predicateType, Result: ledger.Result{Status: ledger.Recorded}}
+}
+
+func (r *Recorded) remap() (m Remapping, err error) {
 	payload, err := Payload(r.Envelope)
 	if err != nil {
-		return o, artifacts, err
+		return m, err
 	}
 	doc, err := decodeDocument(payload)
 	if err != nil {
-		return o, artifacts, err
+		return m, err
 	}
-	m, b, err := doc.read(payload)
+	mapping, b, err := doc.read(payload)
 	if err != nil {
-		return o, artifacts, err
+		return m, err
 	}
-	return doc.outcome(&m, &b, r.Commit), doc.artifacts(&b, r.Commit), nil
+
+	m.isPlaced = doc.isPlaced(&b)
+	m.whole = &Remapping{Outcome: r.correct(doc.outcome(&mapping, &b, r.Commit)), Artifacts: doc.artifacts(&b, r.Commit)}
+	at := Place{WebURL: r.WebURL, Commit: r.Commit}
+	commit, err := doc.commit(&b, at)
+	if err == nil && commit != r.Commit {
+		err = errors.New("the statement is about another commit")
+	}
+	if err = cmp.Or(err, at.checkResource(b.resource)); err != nil {
+		m.Disowned = m.whole.Artifacts.Digests
+		return m, err
+	}
+	m.Outcome, m.Artifacts = m.whole.Outcome, m.whole.Artifacts
+	return m, nil
 }

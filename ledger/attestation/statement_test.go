@@ -80,7 +80,7 @@ func TestStatementResults(t *testing.T) {
 	}
 
 	for _, test := range tests {
-		got, err := parseStatement([]byte(statementOf(aboutCommit, test.predicateType, test.predicate)))
+		got, err := parseStatement([]byte(statementOf(aboutCommit, test.predicateType, test.predicate)), Place{})
 		if err != nil {
 			t.Errorf("%s %s: %v", test.predicateType, test.predicate, err)
 			continue
@@ -96,7 +96,7 @@ func TestStatementResults(t *testing.T) {
 func TestStatementInvalid(t *testing.T) {
 	ours := func(predicate string) string { return statementOf(aboutCommit, ResultPredicateType, predicate) }
 	good := ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":1}}`)
-	if _, err := parseStatement([]byte(good)); err != nil {
+	if _, err := parseStatement([]byte(good), Place{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -163,7 +163,7 @@ func TestStatementInvalid(t *testing.T) {
 
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := parseStatement([]byte(test.text))
+			_, err := parseStatement([]byte(test.text), Place{})
 			ledgertest.WantCode(t, err, ledger.CodeInvalidStatement)
 			ledgertest.WantField(t, err, test.field)
 		})
@@ -171,7 +171,7 @@ func TestStatementInvalid(t *testing.T) {
 
 	for _, text := range []string{``, `null`, `[]`, `"x"`, `{`, good + good, good[:len(good)-1],
 		`{"_type":"","_type":""}`} {
-		_, err := parseStatement([]byte(text))
+		_, err := parseStatement([]byte(text), Place{})
 		ledgertest.WantCode(t, err, ledger.CodeInvalidStatement)
 	}
 }
@@ -261,7 +261,7 @@ func TestStatementCommit(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := parseStatement([]byte(statementOf(test.subject, test.predicateType, test.predicate)))
+			got, err := parseStatement([]byte(statementOf(test.subject, test.predicateType, test.predicate)), Place{})
 			if !ledger.IsCommit(test.want) {
 				ledgertest.WantCode(t, err, ledger.Code(test.want))
 				if ledger.Code(test.want) == ledger.CodeSeveralCommits &&
@@ -282,7 +282,7 @@ func TestStatementOrder(t *testing.T) {
 	text := `{"predicate":{"result":{"duration_ms":5,"status":"fail"},"predicate":"lint:golangci"},` +
 		`"predicateType":"` + ResultPredicateType + `","subject":` + aboutCommit +
 		`,"_type":"https://in-toto.io/Statement/v0.1","more":{}}`
-	got, err := parseStatement([]byte(text))
+	got, err := parseStatement([]byte(text), Place{})
 	want := statement{commit: ledgertest.Commit, predicateType: ResultPredicateType,
 		outcome: Outcome{Predicate: "lint:golangci", Result: ledger.Result{Status: ledger.Fail, DurationMS: 5}}}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -306,7 +306,7 @@ func FuzzStatement(f *testing.F) {
 		`"}}],"metadata":{"buildStartedOn":"2026-11-20T09:00:00Z"}}`)))
 
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		got, err := parseStatement(payload)
+		got, err := parseStatement(payload, Place{})
 		if err != nil {
 			if _, ok := errors.AsType[*ledger.Error](err); !ok || err.Error() == "" {
 				t.Fatalf("%T is not a *ledger.Error: %v", err, err)
@@ -331,8 +331,8 @@ func FuzzStatement(f *testing.F) {
 			t.Fatalf("accepted with merge %+v", m)
 		}
 		envelope := ledgertest.DSSE(payload, []byte("x"))
-		again, _ := Remap(Recorded{Envelope: envelope, PredicateType: got.predicateType, Commit: got.commit,
-			RecordedAt: o.FinishedAt})
+		again := Remap(Recorded{Envelope: envelope, PredicateType: got.predicateType, Commit: got.commit,
+			RecordedAt: o.FinishedAt}).Outcome
 		if again != o {
 			t.Fatalf("mapped again to %+v, want %+v", again, o)
 		}

@@ -11,52 +11,75 @@ import (
 
 // commit returns the commit that the statement is about. It is in the subjects or, if no
 // subject names one, in the sources of provenance.
-func (d *statementJSON) commit(b *body) (string, error) {
+func (d *statementJSON) commit(b *body, at Place) (string, error) {
 	for _, from := range []resources{{"subject", d.Subject}, b.sources} {
 		for _, digest := range []string{gitCommit, bareSHA1} {
-			commits, err := from.commits(digest)
+			commits, err := from.commits(digest, at)
 			if err != nil {
 				return "", err
 			}
-			if len(commits) > 1 && b.source != "" {
-				commits = from.of(b.source, digest, commits)
+			for _, isSource := range []func(string) bool{at.has, sameRepoAs(b.source)} {
+				if len(commits) > 1 {
+					commits = from.of(isSource, digest, at, commits)
+				}
 			}
 			if len(commits) > 0 {
-				return only(commits)
+				return only(commits, at)
 			}
 		}
 	}
+	return b.configCommit(at)
+}
+
+// configCommit returns the commit of what was run, if it is of the repo: Tekton Chains names a repository with the
+// sources and with the definition once. Only the web URL of the repo says that.
+func (b *body) configCommit(at Place) (string, error) {
+	for _, digest := range []string{gitCommit, bareSHA1} {
+		commits, err := b.config.commits(digest, at)
+		if err != nil {
+			return "", err
+		}
+		own := b.config.of(at.isAt, digest, at, nil)
+		switch {
+		case len(own) > 0:
+			return only(own, at)
+		case len(commits) > 0:
+			return "", ledger.Errorf(ledger.CodeNoCommitSubject, "the provenance names only the commit %s, of the definition "+
+				"that Tekton ran (give the repo the web_url of that repository if it is the one that was built)", commits[0])
+		}
+	}
 	return "", ledger.Errorf(ledger.CodeNoCommitSubject,
-		"the statement names no commit: a subject needs a gitCommit digest")
+		"the statement names no commit: a subject needs a gitCommit digest, as {\"name\": \"git+https://github.com/acme/api\", "+
+			"\"digest\": {\"gitCommit\": \"<40 or 64 hex digits>\"}}")
 }
 
 // maxNamed is the number of commits that an error names.
 const maxNamed = 4
 
-// commits returns the distinct commits in the digests of the given kind, at most maxNamed.
-func (r resources) commits(digest string) ([]string, error) {
+// commits returns the distinct commits in the digests of the given kind: the first maxNamed, and that of the place.
+func (r resources) commits(digest string, at Place) ([]string, error) {
 	var commits []string
 	for i := range r.list {
-		commit, err := r.commitAt(i, digest)
+		commit, err := r.commitAt(i, digest, at)
 		if err != nil {
 			return nil, err
 		}
-		if commit != "" && len(commits) < maxNamed && !slices.Contains(commits, commit) {
+		if commit != "" && (len(commits) < maxNamed || commit == at.Commit) && !slices.Contains(commits, commit) {
 			commits = append(commits, commit)
 		}
 	}
 	return commits, nil
 }
 
-// of returns the commits of those resources whose URI is the given repo. If there are
-// none, it returns all.
-func (r resources) of(repo, digest string, all []string) []string {
+// of returns the commits of those resources whose URI or name is that of the source. If there are none, it
+// returns all.
+func (r resources) of(isSource func(uri string) bool, digest string, at Place, all []string) []string {
 	var commits []string
 	for i := range r.list {
-		if !sameRepo(r.list[i].URI, repo) && !sameRepo(r.list[i].Name, repo) {
+		if !isSource(r.list[i].URI) && !isSource(r.list[i].Name) {
 			continue
 		}
-		if commit, _ := r.commitAt(i, digest); commit != "" && !slices.Contains(commits, commit) {
+		if commit, _ := r.commitAt(i, digest, at); commit != "" && !slices.Contains(commits, commit) {
 			commits = append(commits, commit)
 		}
 	}
@@ -66,32 +89,28 @@ func (r resources) of(repo, digest string, all []string) []string {
 	return commits
 }
 
-func only(commits []string) (string, error) {
-	if len(commits) > 1 {
-		return "", ledger.Errorf(ledger.CodeSeveralCommits, "the statement names more than one commit: %s",
-			strings.Join(commits, ", "))
+func only(commits []string, at Place) (string, error) {
+	switch {
+	case len(commits) == 1:
+		return commits[0], nil
+	case slices.Contains(commits, at.Commit):
+		return at.Commit, nil
 	}
-	return commits[0], nil
+	return "", ledger.Errorf(ledger.CodeSeveralCommits,
+		"the statement names more than one commit: %s (give the repo the web_url of the repository that was built)",
+		strings.Join(commits, ", "))
 }
 
-// sameRepo reports whether two URIs are of the same git repo, ignoring the ref.
-func sameRepo(a, b string) bool {
-	repo := repoOf(a)
-	return repo != "" && repo == repoOf(b)
+// isPlaced reports whether the web URL of a repo may decide how the statement is read: what was verified, which source
+// was built, and whether the SHA-1 of a subject is of a commit.
+func (d *statementJSON) isPlaced(b *body) bool {
+	return b.resource != "" || b.sources.list != nil || b.config.list != nil || slices.ContainsFunc(d.Subject, func(r resourceJSON) bool { return r.Digest[bareSHA1] != "" })
 }
 
-// repoOf returns the host and the path of a git repo's URI: git+https://host/a/b@ref and
-// https://host/a/b.git are the same repo.
-func repoOf(uri string) string {
-	_, rest, ok := strings.Cut(uri, "://")
-	if !ok {
-		return ""
-	}
-	rest, _, _ = strings.Cut(rest, "#")
-	host, path, _ := strings.Cut(rest, "/")
-	host = strings.ToLower(host[strings.LastIndexByte(host, '@')+1:])
-	path, _, _ = strings.Cut(path, "@")
-	return host + "/" + strings.TrimSuffix(strings.TrimSuffix(path, "/"), ".git")
+// sameRepoAs returns a function that reports whether a URI is of the same git repo as another one, ignoring the ref.
+func sameRepoAs(source string) func(uri string) bool {
+	repo := repoOf(source)
+	return func(uri string) bool { return repo != "" && repo == repoOf(uri) }
 }
 
 // slot returns what the statement is about in addition to the commit, such as an image:

@@ -120,8 +120,10 @@ func (w *writer) sign(dn string, payload []byte) {
 	w.t.Helper()
 	envelope, err := attestation.SignDSSE(w.keys[dn], payload)
 	must.OK(w.t, err)
-	_, _, err = w.Attest(w.t.Context(), "acme", "api", func(k *identity.Keyring) (*attestation.Attestation, error) {
-		return attestation.Verify(envelope, k, w.Now())
+	_, _, err = w.Attest(w.t.Context(), "acme", "api", func(at attestation.Place, k *identity.Keyring) (
+		*attestation.Attestation, error,
+	) {
+		return at.Verify(envelope, k, w.Now())
 	})
 	must.OK(w.t, err)
 }

@@ -94,10 +94,11 @@ func (c *checker) compareVerdicts(org string, a *evidence, payload []byte) {
 func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.Attestation) {
 	want, artifacts := signed.Outcome, signed.Artifacts
 	if a.again {
-		want, artifacts = attestation.Remap(attestation.Recorded{
+		m := attestation.RemapAgain(attestation.Recorded{
 			Envelope: signed.Envelope, PredicateType: a.typ, Commit: a.commit, RecordedAt: a.at,
 			Outcome: attestation.Outcome{Predicate: a.predicate, Slot: a.slot, Result: a.result},
 		})
+		want, artifacts = m.Outcome, m.Artifacts
 	}
 	if a.isUnmapped {
 		if c.mapping.isDone {

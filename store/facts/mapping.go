@@ -113,13 +113,14 @@ type mappedRow struct {
 	id, commitID, orgID           int64
 	predicateID, typeID, signerID int64
 	slot, public, sha, identity   string
+	webURL                        string
 	recordedAt                    ledger.Time
 	result                        ledger.Result
 }
 
 const selectMapped = `
 SELECT a.id, a.commit_id, r.org_id, a.predicate_id, a.type_id, a.signer_id, a.slot, a.attestation_id, c.sha,
-  a.identity_id, a.status, a.duration_ms, a.recorded_at
+  a.identity_id, r.web_url, a.status, a.duration_ms, a.recorded_at
 FROM attestations a /*+index attestations_by_time*/ /*+ordered*/ JOIN commits c ON c.id = a.commit_id
   /*+ordered*/ JOIN repos r ON r.id = a.repo_id
 WHERE a.repo_id = ? AND (a.recorded_at, a.id) < (?, ?) AND a.mapping_version < ?
@@ -127,7 +128,7 @@ ORDER BY a.recorded_at DESC, a.id DESC LIMIT ?`
 
 func scanMapped(row txn.Scanner) (a mappedRow, err error) {
 	return a, row.Scan(&a.id, &a.commitID, &a.orgID, &a.predicateID, &a.typeID, &a.signerID, &a.slot, &a.public, &a.sha,
-		&a.identity, &a.result.Status, &a.result.DurationMS, &a.recordedAt)
+		&a.identity, &a.webURL, &a.result.Status, &a.result.DurationMS, &a.recordedAt)
 }
 
 // remapOne maps a statement. It returns the size of its envelope, and whether its outcome
@@ -154,10 +155,11 @@ func (fa *Facts) remapOne(t *txn.Tx, a *mappedRow) (size int, changed bool, err 
 		return 0, false, err
 	}
 
-	o, artifacts := attestation.Remap(attestation.Recorded{
-		Envelope: envelope, PredicateType: uri, Commit: a.sha, RecordedAt: a.recordedAt,
+	m := attestation.Remap(attestation.Recorded{
+		Envelope: envelope, PredicateType: uri, Commit: a.sha, WebURL: a.webURL, RecordedAt: a.recordedAt,
 		Outcome: attestation.Outcome{Predicate: name, Slot: a.slot, Result: a.result},
 	})
+	o := m.Outcome
 	predicateID, err := fa.signers.RowFor(t, signers.PredicateOf(a.orgID, o.Predicate), identity.DN{})
 	if err != nil {
 		return 0, false, err
@@ -170,8 +172,11 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 		return 0, false, err
 	}
 
-	if err := linkRecorded(t, a, policy.Builds(o.Predicate, o.Result.Status), artifacts.Digests); err != nil {
+	if err := linkRecorded(t, a, policy.Builds(o.Predicate, o.Result.Status), m.Artifacts.Digests); err != nil {
 		return 0, false, fmt.Errorf("link artifacts: %w", err)
+	}
+	if err := unlink(t, a, m.Disowned); err != nil {
+		return 0, false, fmt.Errorf("unlink artifacts: %w", err)
 	}
 	after := LatestKey{Commit: a.commitID, Predicate: predicateID, Slot: o.Slot, Signer: a.signerID}
 	if changed, err = fa.remapLatest(t, a, before, after, o.Result); err != nil {
@@ -180,7 +185,7 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 	if err := recount(t, a, predicateID); err != nil {
 		return 0, false, fmt.Errorf("count: %w", err)
 	}
-	return len(envelope) + len(artifacts.Digests)*linkedBytes, changed, nil
+	return len(envelope) + (len(m.Artifacts.Digests)+len(m.Disowned))*linkedBytes, changed, nil
 }
 
 // remapLatest updates the latest evidence of a commit, and of others that inherit it. It reports whether
@@ -198,7 +203,7 @@ func (fa *Facts) remapLatest(t *txn.Tx, a *mappedRow, before, after LatestKey, r
 }
 
 // linkRecorded links the artifacts of a statement that an earlier release recorded. Newer
-// statements may have linked them before.
+// statements may have linked them before. Older ones that are not mapped yet may lose their links.
 func linkRecorded(t *txn.Tx, a *mappedRow, isBuild bool, digests []string) error {
 	for _, digest := range digests {
 		_, err := t.Exec(`
@@ -206,8 +211,22 @@ INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, is_bui
 VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build)
 DO UPDATE SET attestation_id = excluded.attestation_id
-WHERE excluded.attestation_id < artifacts.attestation_id`,
-			a.orgID, DigestKey(digest), a.commitID, a.identity, a.signerID, isBuild, a.id)
+WHERE excluded.attestation_id < artifacts.attestation_id
+  OR (SELECT mapping_version FROM attestations WHERE id = artifacts.attestation_id) < ?`,
+			a.orgID, DigestKey(digest), a.commitID, a.identity, a.signerID, isBuild, a.id, attestation.MappingVersion)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unlink removes the links of a statement that is not about its commit by the rules of this release.
+func unlink(t *txn.Tx, a *mappedRow, digests []string) error {
+	for _, digest := range digests {
+		_, err := t.Exec(`
+DELETE FROM artifacts WHERE org_id = ? AND digest = ? AND commit_id = ? AND identity_id = ? AND signer_id = ?
+  AND attestation_id = ?`, a.orgID, DigestKey(digest), a.commitID, a.identity, a.signerID, a.id)
 		if err != nil {
 			return err
 		}

@@ -27,12 +27,12 @@ import (
 func (re *Recorder) Attest(
 	ctx context.Context, org, repo string, verify Verify,
 ) (rec ledger.AttestationRecord, created bool, err error) {
-	a, version, err := re.verify(ctx, org, verify)
+	a, by, err := re.verify(ctx, org, repo, verify)
 	if err != nil {
 		return rec, false, err
 	}
-	r := NewRecording(org, repo, a, version)
-	r.verify = verify
+	r := NewRecording(org, repo, a, by.version)
+	r.verify, r.webURL = verify, by.webURL
 	return re.record(ctx, r)
 }
 
@@ -47,17 +47,16 @@ func (re *Recorder) Record(
 	return re.record(ctx, NewRecording(org, repo, a, keyringVersion))
 }
 
-// record writes a recording. Before, it evaluates the expressions of the contract that it
-// takes for active.
+// record writes a recording. Before, it evaluates the expressions of the contract that it expects.
 func (re *Recorder) record(ctx context.Context, r *Recording) (rec ledger.AttestationRecord, created bool, err error) {
 	if err := cmp.Or(r.Attestation.CheckRepo(r.Org, r.Repo), r.Attestation.CheckName()); err != nil {
 		return rec, false, err
 	}
 	key := repoKey(r.Org, r.Repo)
-	contract, known := re.active.Get(key)
-	if known {
+	expected, _ := re.expected.Get(key)
+	if expected.contract != nil {
 		e := r.evidence()
-		if err := re.evaluateNew(ctx, r, contract.Expressions(&e)); err != nil {
+		if err := re.evaluateNew(ctx, r, expected.contract.Expressions(&e)); err != nil {
 			return rec, false, err
 		}
 	}
@@ -71,8 +70,8 @@ func (re *Recorder) record(ctx context.Context, r *Recording) (rec ledger.Attest
 		err := re.db.Write(ctx, sqldb.Write{Org: r.Org, Set: Set{Recorder: re}, Item: r})
 		return cmp.Or(err, r.Err)
 	})
-	if known && r.contract != nil && r.contract != contract {
-		re.active.Put(key, r.contract)
+	if expected.contract != nil && r.contract != nil && r.contract != expected.contract {
+		re.expect(key, func(x *expectation) { x.contract = r.contract })
 	}
 	r.Record.Unlinked = r.Attestation.Artifacts.Left
 	return r.Record, r.Created, err

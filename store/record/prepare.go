@@ -20,7 +20,7 @@ func (*unjudged) Error() string { return "expressions have not been evaluated" }
 
 // Prepare implements txn.Unready.
 func (u *unjudged) Prepare(ctx context.Context) error {
-	u.re.active.Put(repoKey(u.Org, u.Repo), u.contract)
+	u.re.expect(repoKey(u.Org, u.Repo), func(x *expectation) { x.contract = u.contract })
 	if err := u.re.evaluateNew(ctx, u.Recording, u.missing); err != nil {
 		return err
 	}
@@ -67,25 +67,26 @@ func (re *Recorder) evaluateNew(ctx context.Context, r *Recording, expressions [
 	return nil
 }
 
-// verify verifies an attestation with the keyring of the org, and returns the version of the keyring.
-// It first tries the keyring that was read last, which may be out of date. That is safe: the write
-// compares the version of a keyring that accepted the attestation, and verify reads the present
-// keyring before it rejects one.
+// verify verifies an attestation with the keyring of the org, for the repo at its web URL. It first tries the keyring
+// that was read last and the URL that is expected, which may be out of date. That is safe: the write compares those by
+// which an attestation was accepted, and verify reads the present ones before it rejects one.
 func (re *Recorder) verify(
-	ctx context.Context, org string, verify Verify,
-) (a *attestation.Attestation, version int64, err error) {
+	ctx context.Context, org, repo string, verify Verify,
+) (a *attestation.Attestation, by basis, err error) {
 	last, ok := re.signers.LastKeyring(org)
+	expected, _ := re.expected.Get(repoKey(org, repo))
+	by = basis{last.Keyring, last.Version, expected.webURL}
 	if ok {
-		if a, err = verify(last.Keyring); err == nil || attestation.IsMalformed(err) {
-			return a, last.Version, err
+		if a, err = verify(by.place(), by.keyring); err == nil || attestation.IsMalformed(err) {
+			return a, by, err
 		}
 	}
-	keyring, version, readErr := re.signers.Keyring(ctx, org)
+	present, readErr := re.present(ctx, org, repo)
 	if readErr != nil {
-		return nil, 0, readErr
+		return nil, by, readErr
 	}
-	if !ok || version != last.Version {
-		a, err = verify(keyring)
+	if !ok || present.version != by.version || present.webURL != by.webURL {
+		a, err = verify(present.place(), present.keyring)
 	}
-	return a, version, err
+	return a, present, err
 }

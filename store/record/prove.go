@@ -201,7 +201,9 @@ func checkAuthor(c *facts.CommitRow, n ledger.Author) error {
 func (re *Recorder) recordSignature(
 	ctx context.Context, org, repo string, o *gitobject.Commit,
 ) (result *ledger.CommitSignature, isNew bool, err error) {
-	rec, isNew, err := re.Attest(ctx, org, repo, func(keys *identity.Keyring) (*attestation.Attestation, error) {
+	rec, isNew, err := re.Attest(ctx, org, repo, func(_ attestation.Place, keys *identity.Keyring) (
+		*attestation.Attestation, error,
+	) {
 		return attestation.OfCommit(o, keys, re.db.Clock.Now())
 	})
 	fault, isFault := errors.AsType[*ledger.Error](err)

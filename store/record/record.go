@@ -4,7 +4,6 @@
 package record
 
 import (
-	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
@@ -27,9 +26,9 @@ type Recorder struct {
 	states  *states.States
 	lists   *lists.Lists
 
-	// active holds contracts with expressions, by repoKey. They were active when the repo's last attestation
-	// was recorded.
-	active    *txn.Cache[string, *policy.Contract]
+	// expected holds what is expected of repos, by repoKey: what was true when the repo's last attestation was
+	// recorded.
+	expected  *txn.Cache[string, expectation]
 	deploying *deploying
 }
 
@@ -43,6 +42,6 @@ func New(
 ) *Recorder {
 	return &Recorder{
 		db: db, journal: journal, signers: who, access: may, facts: known, radar: radar, states: machine, lists: listed,
-		active: txn.NewCache[string, *policy.Contract](maxContracts), deploying: newDeploying(db),
+		expected: txn.NewCache[string, expectation](maxContracts), deploying: newDeploying(db),
 	}
 }

@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/facts"
@@ -46,21 +45,10 @@ func (v *view) deriver(r *Recording) (*facts.Deriver, error) {
 	if d == nil {
 		return nil, ledger.Errorf(ledger.CodeNotFound, "repo %s/%s not found", r.Org, r.Repo)
 	}
-	if d.Repo.KeyringVersion != r.KeyringVersion {
+	if d.Repo.KeyringVersion != r.KeyringVersion || r.Attestation.IsPlaced && d.Repo.WebURL != r.webURL {
 		return nil, &unverified{r}
 	}
 	return d, d.Repo.CheckWritable()
-}
-
-// repoKey returns the key of a repo in view.repos. Like the database, it ignores the case
-// of ASCII letters in the repo's name.
-func repoKey(org, repo string) string {
-	return org + "/" + strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			r += 'a' - 'A'
-		}
-		return r
-	}, repo)
 }
 
 // view reads the view for a set of attestations.

@@ -20,8 +20,8 @@ import (
 // must be verified again.
 var ErrKeyringChanged = errors.New("the org's identities changed after the attestation was verified")
 
-// A Verify verifies an attestation with the keyring of an org.
-type Verify func(*identity.Keyring) (*attestation.Attestation, error)
+// A Verify verifies an attestation for the repo at a place, with the keyring of its org.
+type Verify func(attestation.Place, *identity.Keyring) (*attestation.Attestation, error)
 
 // A Recording is an attestation to be recorded, and then the result.
 type Recording struct {
@@ -30,6 +30,7 @@ type Recording struct {
 	Attestation    *attestation.Attestation
 	Envelope       envelope.Packed
 	KeyringVersion int64
+	webURL         string       // that of the repo, as the statement was read
 	verify         Verify       // nil if the caller must verify it again
 	by             ledger.Actor // who sent it
 	Identity       string       // the signer's DN
@@ -136,7 +137,8 @@ type mergeFact struct {
 	replaced []int64
 }
 
-// An unverified is the txn.Unready error of a recording that was verified with an earlier keyring.
+// An unverified is the txn.Unready error of a recording that was verified with an earlier keyring, or for another web
+// URL of the repo.
 type unverified struct{ *Recording }
 
 func (*unverified) Error() string { return ErrKeyringChanged.Error() }
@@ -146,14 +148,15 @@ func (u *unverified) Prepare(ctx context.Context) error {
 	if u.verify == nil {
 		return ErrKeyringChanged
 	}
-	keyring, version, err := u.re.signers.Keyring(ctx, u.Org)
+	by, err := u.re.present(ctx, u.Org, u.Repo)
 	if err != nil {
 		return err
 	}
-	a, err := u.verify(keyring)
+	a, err := u.verify(by.place(), by.keyring)
 	if err != nil {
 		return err
 	}
-	u.SetVerified(a, version)
+	u.SetVerified(a, by.version)
+	u.webURL = by.webURL
 	return nil
 }

@@ -28,6 +28,7 @@ type Repo struct {
 	ID, OrgID     int64
 	Org, Name     string
 	DefaultBranch string
+	WebURL        string
 	PolicyVersion int
 	PolicyDigest  string
 	// KeyringVersion is the version of the org's keyring.
@@ -67,7 +68,7 @@ SELECT r.id, o.id,
     WHERE f.org_id = o.id AND f.repo_id = 0 ORDER BY f.until_seq DESC LIMIT 1) END,
   CASE r.deleted_at WHEN 0 THEN r.name ELSE (SELECT f.name FROM former_names f
     WHERE f.org_id = o.id AND f.repo_id = r.id ORDER BY f.until_seq DESC LIMIT 1) END,
-  r.default_branch, r.policy_version, r.policy_digest,
+  r.default_branch, r.web_url, r.policy_version, r.policy_digest,
   o.keyring_version, r.webhook_events, EXISTS (SELECT 1 FROM violations WHERE repo_id = r.id AND closed_at = 0),
   o.distrusts, o.distrusting, r.archived_at + o.archived_at > 0, r.deleted_at + o.deleted_at > 0
 FROM repos r JOIN orgs o ON o.id = r.org_id `
@@ -131,7 +132,7 @@ func (rd Reader) RepoByID(id int64) (Repo, error) {
 // ScanRepo scans a row of SelectRepo.
 func ScanRepo(row Scanner) (Repo, error) {
 	var r Repo
-	err := row.Scan(&r.ID, &r.OrgID, &r.Org, &r.Name, &r.DefaultBranch, &r.PolicyVersion, &r.PolicyDigest,
+	err := row.Scan(&r.ID, &r.OrgID, &r.Org, &r.Name, &r.DefaultBranch, &r.WebURL, &r.PolicyVersion, &r.PolicyDigest,
 		&r.KeyringVersion, &r.WebhookEvents, &r.Violated, &r.Distrusts, &r.Distrusting, &r.archived, &r.Deleted)
 	r.KeyringVersion = KeyringVersion(r.OrgID, r.KeyringVersion)
 	return r, err

@@ -193,7 +193,7 @@ func (a Attestation) open(keys Keys, e ledger.AttestationEvent) (*attestation.At
 	if keys.ring != nil || attestation.IsCommitObject(a.Envelope) {
 		signed, unread = attestation.VerifyRecorded(a.Envelope, e.Commit, ring, e.Timestamp)
 	} else { // do not trust the server: accept only what a ledger of this release would record
-		signed, unread = attestation.Verify(a.Envelope, ring, e.Timestamp)
+		signed, unread = attestation.Place{Commit: e.Commit}.Verify(a.Envelope, ring, e.Timestamp)
 	}
 	if signed == nil {
 		if keys.pinned && attestation.CertificateOf(a.Envelope) != nil {
@@ -292,10 +292,10 @@ func (a Attestation) isSigned(e ledger.AttestationEvent, signed *attestation.Att
 func (a Attestation) claimSigned(signed *attestation.Attestation, unread error) []claim {
 	r, want := a.Record, signed.Outcome
 	if a.IsRemapped {
-		want, _ = attestation.Remap(attestation.Recorded{
+		want = attestation.RemapAgain(attestation.Recorded{
 			Envelope: signed.Envelope, PredicateType: r.PredicateType, Commit: r.Commit, RecordedAt: r.RecordedAt,
 			Outcome: attestation.Outcome{Predicate: r.Predicate, Slot: r.Slot, Result: r.Result},
-		})
+		}).Outcome
 	}
 	var claims []claim
 	if !a.IsUnmapped {

@@ -236,8 +236,8 @@ func (s suite) TestRevokingBetweenVerifyAndRecordIsDetected(t *testing.T) {
 		i := identities.Data[slices.IndexFunc(identities.Data, func(i identity.Identity) bool { return i.RevokedAt == 0 })]
 
 		verified := 0
-		verify := func(keys *identity.Keyring) (*attestation.Attestation, error) {
-			a, err := attestation.Verify(signed.Envelope, keys, fx.Now())
+		verify := func(at attestation.Place, keys *identity.Keyring) (*attestation.Attestation, error) {
+			a, err := at.Verify(signed.Envelope, keys, fx.Now())
 			if verified++; verified > 1 {
 				return a, err
 			}
