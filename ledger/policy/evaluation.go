@@ -184,7 +184,7 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 		return
 	}
 	d.applies = true
-	d.accept, d.says = setOf(r.Accept...), v.f.Verdicts[r.Where]
+	d.accept, d.says = setOf(r.Accept...), v.f.Verdicts[r.Expression()]
 
 	about := v.evidenceAbout(i)
 	hasAccepted := false
@@ -271,7 +271,7 @@ func (v *evaluation) verdict(i, at int) verdict {
 	}
 
 	e := &v.f.Evidence[at]
-	if r.Where != "" {
+	if r.Expression() != "" {
 		switch where, ok := d.says[e.Attestation]; {
 		case !ok:
 			return notEvaluated

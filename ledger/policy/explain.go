@@ -405,7 +405,7 @@ func (v *evaluation) whereErrors(r *Requirement, d *decision) string {
 	for at, verdict := range d.verdicts {
 		if verdict == whereError {
 			e := &v.f.Evidence[at]
-			fault := v.f.Verdicts[r.Where][e.Attestation].Error
+			fault := v.f.Verdicts[r.Expression()][e.Attestation].Error
 			list = append(list, text.Clip(fault)+" ("+e.Signer.String()+")")
 		}
 	}

@@ -132,7 +132,7 @@ type Facts struct {
 	// Overlaps holds the commit's open overlaps with earlier commits. It is used only if
 	// RadarSettings.Blocks.
 	Overlaps []OpenOverlap
-	// Verdicts holds what expressions say of the evidence, for every Requirement.Where.
+	// Verdicts holds what expressions say of the evidence, for every Requirement.Expression.
 	Verdicts Verdicts
 	// Exceptions holds the exceptions recorded for the commit, by anybody. It is used only
 	// if Contract.Exceptions allows any.
@@ -174,7 +174,7 @@ func (v Verdicts) Add(expression, attestation string, verdict Verdict) {
 	v[expression][attestation] = verdict
 }
 
-// A Verdict is what a Requirement.Where says of a statement. Without one, the expression
+// A Verdict is what a Requirement.Expression says of a statement. Without one, the expression
 // was not evaluated yet, and the evidence does not count.
 type Verdict struct {
 	True bool

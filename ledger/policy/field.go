@@ -87,6 +87,27 @@ func (k *contractCheck) where(field, expression string) string {
 	return expression
 }
 
+// levels validates the levels that a verification summary must state. about is the predicate or the type of the
+// requirement.
+func (k *contractCheck) levels(field, about string, list []string) []string {
+	if len(list) == 0 || !k.fits(field, list) {
+		return nil
+	}
+	if !strings.HasPrefix(about, "vsa:") && !strings.HasPrefix(about, summaries) {
+		k.fault(field, "only verification summaries state levels (use the predicate vsa:*, or the type %s*)", summaries)
+	}
+	for i, level := range list {
+		switch track, _, isNumbered := splitLevel(level); {
+		case level == "" || len(level) > maxLevelName || strings.Trim(level, levelCharacters) != "":
+			k.fault(fmt.Sprintf("%s[%d]", field, i), "%q is not a level (use e.g. SLSA_SOURCE_LEVEL_3)", text.Clip(level))
+		case strings.HasPrefix(level, "SLSA_") && (!isNumbered || track == ""):
+			k.fault(fmt.Sprintf("%s[%d]", field, i), "%q is not a level of SLSA (use SLSA_SOURCE_LEVEL_0 to _%d, or "+
+				"SLSA_BUILD_LEVEL_0 to _%d)", text.Clip(level), maxLevel, maxLevel)
+		}
+	}
+	return list
+}
+
 func (k *contractCheck) state(field, name string) ledger.State {
 	s, err := ledger.ParseState(name)
 	if err != nil || s < ledger.Attested {

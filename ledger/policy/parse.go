@@ -46,6 +46,7 @@ type (
 		MaxAge        *string  `json:"max_age"`
 		ExcludeAuthor any      `json:"exclude_author"`
 		DistinctFrom  []string `json:"distinct_from"`
+		Levels        []string `json:"levels"`
 		Where         string   `json:"where"`
 		Passkey       bool     `json:"passkey"`
 		Carry         []string `json:"carry"`
@@ -182,7 +183,7 @@ func (k *contractCheck) artifacts(doc *artifactDocument) ArtifactRule {
 }
 
 func (k *contractCheck) requirement(at string, doc *requirementDocument) Requirement {
-	return Requirement{
+	r := Requirement{
 		Name:          k.name(at+".name", doc.Name),
 		State:         k.state(at+".state", doc.State),
 		Predicate:     k.predicate(at, doc),
@@ -193,6 +194,7 @@ func (k *contractCheck) requirement(at string, doc *requirementDocument) Require
 		MaxAge:        k.maxAge(at+".max_age", doc.MaxAge, 0),
 		ExcludeAuthor: k.excludeAuthor(at+".exclude_author", doc.ExcludeAuthor),
 		DistinctFrom:  k.distinctFrom(at+".distinct_from", doc),
+		Levels:        k.levels(at+".levels", doc.Predicate+doc.Type, doc.Levels),
 		Where:         k.where(at+".where", doc.Where),
 		Passkey:       doc.Passkey,
 		Carry:         k.carry(at+".carry", doc),
@@ -200,6 +202,10 @@ func (k *contractCheck) requirement(at string, doc *requirementDocument) Require
 		Paths:         k.globs(at+".paths", doc.Paths, glob.CheckPath),
 		Branches:      k.globs(at+".branches", doc.Branches, glob.Check),
 	}
+	if len(r.Levels) > 0 {
+		k.where(at+".levels", r.Expression())
+	}
+	return r
 }
 
 func (k *contractCheck) radar(doc *radarDocument) RadarSettings {

@@ -33,6 +33,9 @@ type Requirement struct {
 	// DistinctFrom holds lower states. The people who count here must be others than
 	// those needed for the requirements of these states.
 	DistinctFrom []ledger.State `json:"distinct_from,omitempty"`
+	// Levels are those that a verification summary must state, such as SLSA_SOURCE_LEVEL_3, or
+	// a higher one of the same track: https://slsa.dev/spec/v1.2/verification_summary.
+	Levels []string `json:"levels,omitempty"`
 	// Where is a CEL expression on the statement. If it is set, evidence counts only if
 	// the expression is true.
 	Where string `json:"where,omitzero"`

@@ -68,7 +68,7 @@ func (c Contract) LinkRefusal(
 // Facts.Verdicts.
 func (c Contract) NeedsVerdicts() bool {
 	for i := range c.Requirements {
-		if c.Requirements[i].Where != "" {
+		if c.Requirements[i].Expression() != "" {
 			return true
 		}
 	}
@@ -81,8 +81,8 @@ func (c Contract) Expressions(e *Evidence) []string {
 	var list []string
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
-		if r.Where != "" && r.isAbout(e) && !slices.Contains(list, r.Where) {
-			list = append(list, r.Where)
+		if x := r.Expression(); x != "" && r.isAbout(e) && !slices.Contains(list, x) {
+			list = append(list, x)
 		}
 	}
 	return list

@@ -26,6 +26,7 @@ var variants = map[string]string{
 
 	"requirement name":    `{"requirements":[{"name":"unit","state":"ATTESTED","predicate":"test:go"}]}`,
 	"requirement passkey": `{"requirements":[{"state":"ATTESTED","predicate":"test:go","passkey":true}]}`,
+	"requirement levels":  `{"requirements":[{"state":"ATTESTED","predicate":"vsa:*","levels":["SLSA_SOURCE_LEVEL_3"]}]}`,
 	"requirement where":   `{"requirements":[{"state":"ATTESTED","predicate":"test:go","where":"predicate.n == 1"}]}`,
 	"requirement distinct_from": `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go",` +
 		`"distinct_from":["ATTESTED"]}]}`,
@@ -56,6 +57,7 @@ var variants = map[string]string{
 const (
 	usual      = `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}]}`
 	promotable = `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go"}]}`
+	verified   = `{"requirements":[{"state":"ATTESTED","predicate":"vsa:*"}]}`
 	merges     = `{"requirements":[{"state":"ATTESTED","predicate":"test:go","carry":["merge"],` +
 		`"carry_signers":["cn=ci"]}]}`
 	exceptions = `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],` +
@@ -87,6 +89,8 @@ func baseOf(name string) string {
 	switch {
 	case name == "requirement distinct_from": // there are no states below ATTESTED
 		return promotable
+	case name == "requirement levels":
+		return verified
 	case name == "requirement carry_signers":
 		return merges
 	case strings.HasPrefix(name, "exceptions "):

@@ -85,7 +85,7 @@ func describe(r policy.Requirement) Sentence {
 		s = s.code(r.Predicate)
 	}
 
-	return s.text(" %s", verbs(r.Accept)).where(r.Where).signers(r).age(r.MaxAge).text(".").others(r).carry(r).scope(r)
+	return s.text(" %s", verbs(r.Accept)).levels(r.Levels).where(r.Where).signers(r).age(r.MaxAge).text(".").others(r).carry(r).scope(r)
 }
 
 var statusVerbs = map[ledger.Status]string{
@@ -108,6 +108,17 @@ func verbs(statuses []ledger.Status) string {
 	}
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// levels appends what a verification summary must state.
+func (s Sentence) levels(list []string) Sentence {
+	for i, level := range list {
+		s = s.text(" %s ", map[bool]string{true: "at", false: "and"}[i == 0]).code(level)
+	}
+	if len(list) > 0 {
+		s = s.text(" or above")
+	}
+	return s
 }
 
 // where appends what the statement must say.
