@@ -1,6 +1,7 @@
 package cmd_test
 
 import (
+	"bytes"
 	"compress/gzip"
 	"database/sql"
 	"errors"
@@ -307,6 +308,34 @@ func TestExamine(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A preview says which statements of an older database this release reads otherwise, and leaves the file as it is.
+func TestPreview(t *testing.T) {
+	s := newSettings(t)
+	unpackSchema(t, 17, string(s.Database))
+	before := must.Read(t, string(s.Database))
+	findings, err := doctor.Preview(t.Context(), s)
+	must.OK(t, err)
+	if len(findings) != 1 || findings[0].Level != doctor.OK || findings[0].Text != "all are read as before" {
+		t.Errorf("of statements of our own: %+v", findings)
+	}
+
+	change(t, string(s.Database),
+		"UPDATE attestations SET slot = 'x' WHERE id = (SELECT min(id) FROM attestations)")
+	changed := must.Read(t, string(s.Database))
+	findings, err = doctor.Preview(t.Context(), s)
+	must.OK(t, err)
+	if len(findings) != 1 || findings[0].Level != doctor.Warning || !strings.Contains(findings[0].Text, "for 1 of ") {
+		t.Errorf("of a statement with another slot: %+v", findings)
+	}
+	if bytes.Equal(before, changed) || !bytes.Equal(changed, must.Read(t, string(s.Database))) {
+		t.Error("the preview has changed the database")
+	}
+	files := must.Get(os.ReadDir(filepath.Dir(string(s.Database))))(t)
+	if len(files) != 1 {
+		t.Errorf("the preview has left %v", files)
 	}
 }
 

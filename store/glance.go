@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -31,6 +32,8 @@ type Glance struct {
 	// LargeContracts are the repos, as ORG/REPO, whose contract is larger than a new one may be, at most
 	// as many as were asked for.
 	LargeContracts []string
+	// Unread are the types of statements that no longer state an outcome, at most as many as were asked for.
+	Unread []facts.UnreadType
 	// SameNames are the orgs where signers with one name count as several people only since an
 	// upgrade, at most as many as were asked for.
 	SameNames []string
@@ -75,6 +78,9 @@ ORDER BY i.id LIMIT ?`, limit)
 			}
 		})
 		if err != nil {
+			return g, err
+		}
+		if g.Unread, err = facts.UnreadTypes(rd, limit); err != nil {
 			return g, err
 		}
 		if g.SameNames, err = orgsWithSameNames(rd, limit); err != nil {

@@ -111,6 +111,10 @@ type (
 	DeliveryFilter = webhooks.DeliveryFilter
 	// SecretKeys encrypt the signing secrets of webhooks in the database.
 	SecretKeys = webhooks.SecretKeys
+	// An UnreadType is how many statements of a type in an org no longer state an outcome.
+	UnreadType = facts.UnreadType
+	// A Rereading is a recorded statement that this release reads otherwise.
+	Rereading = facts.Rereading
 	// A Certificate is one that a CA of an org issues.
 	Certificate = signers.Certificate
 	// An Exchange is a token of an issuer with the rule that it fulfils.

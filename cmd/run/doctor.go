@@ -19,7 +19,7 @@ import (
 )
 
 func newDoctor(p *cli.Program) *cobra.Command {
-	var acceptClock bool
+	var acceptClock, preview bool
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what would trouble a start of the server",
@@ -37,6 +37,10 @@ record, or has jumped ahead by hours. If the clock is right, --accept-clock says
 so, to running servers as well: their time follows it, and states are derived
 again. Nothing is examined then.
 
+Before an upgrade, --preview of the new release lists which recorded statements
+it will read otherwise, and how: give --database a copy or the database itself.
+Only a copy in a temporary folder is changed. Nothing else is examined then.
+
 EXIT STATUS
   0  nothing, or only warnings
   1  the settings are invalid, or the command was interrupted
@@ -44,6 +48,7 @@ EXIT STATUS
   4  there are problems`,
 		Example: `  ledgerd doctor --config /etc/ledgerd/config.yaml
   sudo -u ledgerd ledgerd doctor --config /etc/ledgerd/config.yaml -o json
+  ledgerd doctor --preview --database /var/backups/ledger.db
   ledgerd doctor --accept-clock --config /etc/ledgerd/config.yaml`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
@@ -58,11 +63,17 @@ EXIT STATUS
 			if acceptClock {
 				return runAcceptClock(ctx, p, s)
 			}
-			return runDoctor(ctx, p, s)
+			if preview {
+				findings, err := doctor.Preview(ctx, s)
+				return printFindings(ctx, p, findings, err)
+			}
+			return printFindings(ctx, p, doctor.Examine(ctx, s, time.Now()), nil)
 		},
 	}
 	c.Flags().BoolVar(&acceptClock, "accept-clock", false,
 		"say that the system clock is right, although it is behind the newest record")
+	c.Flags().BoolVar(&preview, "preview", false, "list which recorded statements this release would read otherwise")
+	c.MarkFlagsMutuallyExclusive("accept-clock", "preview")
 	return c
 }
 
@@ -77,11 +88,13 @@ func runAcceptClock(ctx context.Context, p *cli.Program, s config.Settings) erro
 	})
 }
 
-// runDoctor examines the host and prints the findings.
-func runDoctor(ctx context.Context, p *cli.Program, s config.Settings) error {
-	findings := doctor.Examine(ctx, s, time.Now())
+// printFindings prints the findings of an examination that has ended with err.
+func printFindings(ctx context.Context, p *cli.Program, findings []doctor.Finding, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
+	}
+	if err != nil {
+		return err
 	}
 	count := map[doctor.Level]int{}
 	for _, f := range findings {
@@ -93,7 +106,7 @@ func runDoctor(ctx context.Context, p *cli.Program, s config.Settings) error {
 		Warnings int              `json:"warnings"`
 		Findings []doctor.Finding `json:"findings"`
 	}{count[doctor.Problem], count[doctor.Warning], findings}
-	err := p.Print(record, func() {
+	err = p.Print(record, func() {
 		for _, f := range findings {
 			fmt.Fprintf(p.Stdout, "%-8s %-14s %s\n", f.Level, f.Check, terminal.Printable(f.Text))
 		}

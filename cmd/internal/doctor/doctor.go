@@ -158,6 +158,7 @@ func (e *examination) content(ctx context.Context) {
 	e.authorities(glance)
 	e.linkers(glance.AnyLinkers)
 	e.large(glance.LargeContracts)
+	e.unread(glance.Unread)
 	e.names(glance.SameNames)
 	e.clients(glance.OldClients)
 	e.backlog(glance)
@@ -184,6 +185,18 @@ func (e *examination) large(repos []string) {
 	}
 	e.add("policy", Warning, "too_large: the policies of %s are of an earlier release, and larger than a new one may be. "+
 		"They work, but each attestation takes longer ('ledgerd policy lint ORG/REPO' says what to reduce)", listed(repos))
+}
+
+// unread examines which statements no longer state an outcome, since a release that reads them otherwise.
+func (e *examination) unread(list []store.UnreadType) {
+	for i, u := range list {
+		if i == maxListed {
+			return
+		}
+		e.add("statements", Warning, "%d of the type %s in %s no longer count or link artifacts: this release reads them as "+
+			"statements about something else, or refuses them ('ledgerd attestation list --status recorded' lists them; sign "+
+			"them again if they should count)", u.Attestations, u.Type, u.Org)
+	}
 }
 
 // names examines who counts twice under one name.

@@ -1,0 +1,71 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/sqlite"
+)
+
+// Preview finds which recorded statements this release would read otherwise than the one that has recorded them. It
+// copies the database to a temporary folder and changes only the copy.
+func Preview(ctx context.Context, s config.Settings) (findings []Finding, err error) {
+	if s.Database.IsServer() {
+		return nil, errors.New("a preview needs a database file: make one with 'ledgerd copy --from postgres://… --to FILE' " +
+			"of the release that runs, and preview that")
+	}
+	folder, err := os.MkdirTemp("", "ledgerd-preview-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	file := filepath.Join(folder, "ledger.db")
+	if _, err := (sqlite.Backup{From: string(s.Database), To: file}).Run(ctx); err != nil {
+		return nil, err
+	}
+	db, err := store.Open(ctx, file, store.Options{NoCopy: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	changes := make(map[change][]string)
+	err = db.PreviewMapping(ctx, func(r store.Rereading) {
+		c := change{r.Org + "/" + r.Repo, r.PredicateType, string(r.Before.Result.Status), string(r.After.Result.Status)}
+		changes[c] = append(changes[c], r.ID)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the recorded statements: %w", err)
+	}
+	if len(changes) == 0 {
+		return []Finding{{Check: "statements", Level: OK, Text: "all are read as before"}}, nil
+	}
+	for _, c := range slices.SortedFunc(maps.Keys(changes), change.compare) {
+		findings = append(findings, Finding{Check: "statements", Level: Warning, Text: c.text(changes[c])})
+	}
+	return findings, nil
+}
+
+// A change is how statements of a type in a repo are read otherwise.
+type change struct{ repo, predicateType, before, after string }
+
+func (c change) compare(d change) int {
+	return cmp.Or(cmp.Compare(c.repo, d.repo), cmp.Compare(c.predicateType, d.predicateType),
+		cmp.Compare(c.before, d.before), cmp.Compare(c.after, d.after))
+}
+
+func (c change) text(ids []string) string {
+	becomes := fmt.Sprintf("%s becomes %s", c.before, c.after)
+	if c.before == c.after {
+		becomes = c.before + " stays, with another predicate or slot"
+	}
+	return fmt.Sprintf("in %s, %s for %d of %s: %s", c.repo, becomes, len(ids), c.predicateType, listed(ids))
+}
