@@ -28,7 +28,9 @@ Other commands take from the job what no flag or argument sets:
   gate             the commit
   radar            the commit, and with --dry-run its branch and base
 The commit of a pull request is the head of its branch, never the merge commit
-that the CI system tests. The branch of a fork is fork/OWNER/BRANCH.
+that the CI system tests. The branch of a fork is fork/OWNER/BRANCH. If the event
+is about something else than the commit that the CI system checks out, such as a
+comment, and names no commit, commands need --commit.
 
 LEDGERD_CI=off turns this off, for jobs about commits of another repository. With
 -o json, the output is null outside a CI job.`,

@@ -80,7 +80,7 @@ func (r *reader) complete() {
 		r.problem("the pull request comes from a fork, whose jobs get no secrets from most providers",
 			"record from a job that runs after this one in the repository itself; see docs/ci")
 	}
-	if j.NeedsCommit {
-		r.problem("the head commit of the pull request is unknown", "pass --commit")
+	if j.NoCommit != "" {
+		r.problem(j.NoCommit, "pass --commit")
 	}
 }

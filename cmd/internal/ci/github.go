@@ -1,55 +1,9 @@
 package ci
 
 import (
-	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
-
-	"github.com/go-json-experiment/json"
 )
-
-// maxEvent limits the size of the event file, in bytes. GitHub sends at most 25 MB.
-const maxEvent = 25 << 20
-
-// A gitHubEvent is the part of a webhook's payload that is in GITHUB_EVENT_PATH and says
-// what the job is about.
-type gitHubEvent struct {
-	PullRequest struct {
-		Number int64      `json:"number"`
-		Head   gitHubSide `json:"head"`
-		Base   gitHubSide `json:"base"`
-	} `json:"pull_request"`
-	MergeGroup struct {
-		HeadSHA string `json:"head_sha"`
-		BaseSHA string `json:"base_sha"`
-		BaseRef string `json:"base_ref"`
-	} `json:"merge_group"`
-	WorkflowRun struct {
-		Event          string     `json:"event"`
-		HeadSHA        string     `json:"head_sha"`
-		HeadBranch     string     `json:"head_branch"`
-		HeadRepository gitHubRepo `json:"head_repository"`
-		Repository     gitHubRepo `json:"repository"`
-		PullRequests   []struct {
-			Number int64      `json:"number"`
-			Base   gitHubSide `json:"base"`
-		} `json:"pull_requests"`
-	} `json:"workflow_run"`
-}
-
-// A gitHubSide is the head or the base of a pull request. The repository of a deleted fork
-// is null.
-type gitHubSide struct {
-	Ref  string     `json:"ref"`
-	SHA  string     `json:"sha"`
-	Repo gitHubRepo `json:"repo"`
-}
-
-type gitHubRepo struct {
-	FullName string `json:"full_name"`
-}
 
 // readGitHub reads the variables of GitHub Actions.
 func readGitHub(r *reader) {
@@ -86,31 +40,62 @@ func (r *reader) readActions() {
 	if err != nil {
 		r.problem(err.Error(), "let the job read the file GITHUB_EVENT_PATH")
 	}
+
+	name := r.get("GITHUB_EVENT_NAME")
+	member, sha := event.commit(name)
 	switch {
 	case event.PullRequest.Number > 0:
 		r.readPullRequest(event)
-	case event.MergeGroup.HeadSHA != "":
+	case event.MergeGroup.HeadSHA != "" || name == "merge_group":
 		r.readMergeGroup(event)
-	case event.WorkflowRun.HeadSHA != "" && r.get("GITHUB_EVENT_NAME") == "workflow_run":
+	case event.WorkflowRun.HeadSHA != "" && (name == "workflow_run" || name == workflowCall):
 		r.readWorkflowRun(event)
-	default:
+	case sha != "":
+		r.setCommit(member, sha)
+		r.needCommit("the commit of the event is unknown")
+	case strings.HasPrefix(name, "pull_request"):
+		r.readPullRef()
+	case r.isAboutRef(name, event, err):
 		r.readRef()
+	default:
+		r.needCommit(eventName(name) + " names no commit, and GITHUB_SHA is the tip of the default branch")
 	}
 }
 
-func readEvent(name string) (event gitHubEvent, err error) {
-	if name == "" {
-		return event, nil
+// workflowCall is what Gitea calls the event of jobs in a called workflow, whatever has started
+// the caller.
+const workflowCall = "workflow_call"
+
+// isAboutRef reports whether GITHUB_SHA is the commit that an event is about: the event is about
+// GITHUB_REF, or about nothing else, as one of a schedule. It is not for other events, such as
+// a comment or a deletion. They run on the tip of the default branch.
+func (r *reader) isAboutRef(name string, event gitHubEvent, err error) bool {
+	isTag := strings.HasPrefix(r.get("GITHUB_REF"), "refs/tags/")
+	switch name {
+	case "push":
+		return !event.Deleted
+	case "release":
+		return isTag
+	case "registry_package":
+		return r.job.Provider == GitHub // elsewhere it is the tip of the default branch
+	case "repository_dispatch":
+		return err == nil && !event.hasClientPayload()
+	case workflowCall:
+		sha := r.get("GITHUB_SHA")
+		return isTag || event.After == sha || event.SHA == sha || event.isByHand()
 	}
-	file, err := os.Open(name)
-	if err != nil {
-		return event, fmt.Errorf("cannot read the event of the job: %w", err)
+	return runsOnRef(name)
+}
+
+// eventName returns the name of an event for people. It does not repeat an invalid one, since
+// that may contain anything.
+func eventName(name string) string {
+	const longest = 40
+	isInvalid := func(c rune) bool { return (c < 'a' || c > 'z') && c != '_' }
+	if name == "" || len(name) > longest || strings.ContainsFunc(name, isInvalid) {
+		return "the event"
 	}
-	defer file.Close()
-	if err := json.UnmarshalRead(io.LimitReader(file, maxEvent), &event); err != nil {
-		return gitHubEvent{}, fmt.Errorf("the event of the job is not valid: %w", err)
-	}
-	return event, nil
+	return "the event " + name
 }
 
 // readPullRequest takes the head of the pull request from the event: GITHUB_SHA is a merge
@@ -119,8 +104,12 @@ func (r *reader) readPullRequest(event gitHubEvent) {
 	const name = "pull_request of the event"
 	head, base := event.PullRequest.Head, event.PullRequest.Base
 	r.setPullRequest(strconv.FormatInt(event.PullRequest.Number, 10))
-	r.setCommit(name, head.SHA)
-	r.job.NeedsCommit = r.job.Commit == ""
+	if reviewed := event.Review.CommitID; reviewed != "" && reviewed != head.SHA {
+		r.needCommit("the review is about another commit than the present head of the pull request")
+	} else {
+		r.setCommit(name, head.SHA)
+		r.needCommit(unknownHead)
+	}
 	r.job.Branch = r.branch(name, head.Ref, "--branch")
 	r.job.Target = r.branch(name, base.Ref, "--target")
 	r.job.Base = object(base.SHA)
@@ -134,20 +123,29 @@ func (r *reader) readPullRequest(event gitHubEvent) {
 func (r *reader) readMergeGroup(event gitHubEvent) {
 	const name = "merge_group of the event"
 	r.job.Event = MergeQueue
+	if event.MergeGroup.HeadSHA == "" {
+		r.commit("GITHUB_SHA")
+		return
+	}
 	r.setCommit(name, event.MergeGroup.HeadSHA)
 	r.job.Target = r.branch(name, event.MergeGroup.BaseRef, "--target")
 	r.job.Base = object(event.MergeGroup.BaseSHA)
 }
 
 // readWorkflowRun takes the commit of the run that started this one. GITHUB_SHA is the tip
-// of the default branch.
+// of the default branch, and so is head_sha if that run has started on this tip.
 func (r *reader) readWorkflowRun(event gitHubEvent) {
 	const name = "workflow_run of the event"
 	run := event.WorkflowRun
+	if !event.isRunOnCommit() {
+		r.needCommit("the run that has ended was started by " + eventName(run.Event) +
+			", whose commit is not in workflow_run")
+		return
+	}
 	r.setCommit(name, run.HeadSHA)
-	r.job.NeedsCommit = r.job.Commit == ""
+	r.needCommit("the commit of the run that has ended is unknown")
 	r.job.Branch = r.branch(name, run.HeadBranch, "--branch")
-	if len(run.PullRequests) > 0 && run.Event == "pull_request" {
+	if len(run.PullRequests) > 0 && strings.HasPrefix(run.Event, "pull_request") {
 		r.setPullRequest(strconv.FormatInt(run.PullRequests[0].Number, 10))
 		r.job.Target = r.branch(name, run.PullRequests[0].Base.Ref, "--target")
 		r.job.Base = object(run.PullRequests[0].Base.SHA)
@@ -157,19 +155,28 @@ func (r *reader) readWorkflowRun(event gitHubEvent) {
 	}
 }
 
-// readRef reads the variables of jobs without such an event.
-func (r *reader) readRef() {
-	ref := r.get("GITHUB_REF")
-	number, isPull := strings.CutPrefix(ref, "refs/pull/")
-	switch {
-	case isPull:
-		number, kind, _ := strings.Cut(number, "/")
+// readPullRef reads the variables of a pull request whose event is unknown. A merge and the tip
+// of a branch, as for pull_request_target, are not its head.
+func (r *reader) readPullRef() {
+	r.job.Event = PullRequest
+	r.setBranch("GITHUB_HEAD_REF")
+	r.setTarget("GITHUB_BASE_REF")
+	number, kind, ok := pullRef(r.get("GITHUB_REF"))
+	if ok {
 		r.setPullRequest(number)
-		r.setBranch("GITHUB_HEAD_REF")
-		r.setTarget("GITHUB_BASE_REF")
-		if r.job.NeedsCommit = kind != "head"; r.job.NeedsCommit {
-			return
-		}
+	}
+	if ok && kind == "head" {
+		r.commit("GITHUB_SHA")
+	}
+	r.needCommit(unknownHead)
+}
+
+// readRef reads the variables of jobs about a branch or a tag.
+func (r *reader) readRef() {
+	switch ref := r.get("GITHUB_REF"); {
+	case strings.HasPrefix(ref, "refs/pull/"):
+		r.readPullRef()
+		return
 	case strings.HasPrefix(ref, "refs/tags/"):
 		r.setTag("GITHUB_REF")
 	case strings.HasPrefix(ref, "refs/heads/"):

@@ -9,6 +9,9 @@ func readGitLab(r *reader) {
 		r.readMergeRequest()
 	case r.get("CI_EXTERNAL_PULL_REQUEST_IID") != "":
 		r.readExternalPullRequest()
+	case r.isAboutNoRef():
+		r.needCommit("a pipeline of the source " + r.get("CI_PIPELINE_SOURCE") +
+			" is about no commit, and CI_COMMIT_SHA is the tip of a branch")
 	case r.get("CI_COMMIT_TAG") != "":
 		r.setTag("CI_COMMIT_TAG")
 		r.commit("CI_COMMIT_SHA")
@@ -16,6 +19,17 @@ func readGitLab(r *reader) {
 		r.setBranch("CI_COMMIT_BRANCH")
 		r.commit("CI_COMMIT_SHA")
 	}
+}
+
+// isAboutNoRef reports whether something else than a branch or a tag has started the
+// pipeline, such as a message in a chat or a pushed image. It then runs on the tip of a
+// branch, mostly of the default branch.
+func (r *reader) isAboutNoRef() bool {
+	switch r.get("CI_PIPELINE_SOURCE") {
+	case "chat", "container_registry_push", "duo_workflow", "ondemand_dast_scan", "ondemand_dast_validation":
+		return true
+	}
+	return false
 }
 
 // readMergeRequest takes the head of a merge request. CI_COMMIT_SHA is the head too, but
@@ -29,7 +43,7 @@ func (r *reader) readMergeRequest() {
 	switch r.get("CI_MERGE_REQUEST_EVENT_TYPE") {
 	case "merged_result", "merge_train":
 		r.commit("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
-		r.job.NeedsCommit = r.job.Commit == ""
+		r.needCommit(unknownHead)
 	default:
 		r.commit("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA")
 	}

@@ -16,6 +16,12 @@ func readJenkins(r *reader) {
 		r.readChange()
 		return
 	}
+	for _, t := range jenkinsTriggers {
+		if r.get(t.number) != "" {
+			r.readTriggered(t)
+			return
+		}
+	}
 
 	r.commit("GIT_COMMIT")
 	switch {
@@ -38,11 +44,41 @@ func (r *reader) readChange() {
 	if name := r.branch("BRANCH_NAME", r.get("BRANCH_NAME"), "--commit"); name != "" {
 		r.job.CommitRef = "refs/remotes/origin/" + name
 	}
-	r.job.NeedsCommit = r.job.CommitRef == ""
+	r.needCommit(unknownHead)
 	if fork := r.get("CHANGE_FORK"); fork != "" {
 		if !strings.Contains(fork, "/") { // the owner alone, if the name is the same
 			fork += "/"
 		}
 		r.setFork(fork)
+	}
+}
+
+// A jenkinsTrigger has the variables that a plugin sets if a change has started the build of a
+// job without branches.
+type jenkinsTrigger struct {
+	number, commit, branch, target string
+	source, own                    string // the repositories of the change and of its target
+}
+
+// jenkinsTriggers are those of the plugins ghprb, gitlab-plugin and gerrit-trigger. A change of
+// Gerrit has no branch of its own.
+var jenkinsTriggers = [...]jenkinsTrigger{
+	{number: "ghprbPullId", commit: "ghprbActualCommit", branch: "ghprbSourceBranch", target: "ghprbTargetBranch",
+		source: "ghprbAuthorRepoGitUrl", own: "GIT_URL"},
+	{number: "gitlabMergeRequestIid", commit: "gitlabMergeRequestLastCommit", branch: "gitlabSourceBranch",
+		target: "gitlabTargetBranch", source: "gitlabSourceRepoHttpUrl", own: "gitlabTargetRepoHttpUrl"},
+	{number: "GERRIT_CHANGE_NUMBER", commit: "GERRIT_PATCHSET_REVISION", target: "GERRIT_BRANCH"},
+}
+
+// readTriggered reads the variables of a plugin. GIT_COMMIT may be a merge of the change, or the
+// tip of a branch.
+func (r *reader) readTriggered(t jenkinsTrigger) {
+	r.setPullRequest(r.get(t.number))
+	r.commit(t.commit)
+	r.needCommit(unknownHead)
+	r.setTarget(t.target)
+	if t.branch != "" {
+		r.setBranch(t.branch)
+		r.readFork(r.get(t.own), r.get(t.source))
 	}
 }

@@ -15,10 +15,11 @@ type Job struct {
 	// branch, not a merge commit that the provider created.
 	Commit string `json:"commit,omitzero"`
 	// CommitRef is a ref of the clone that points to the commit, for providers that do not
-	// report it. If both are empty, the commit is HEAD, unless NeedsCommit is set.
+	// report it. If both are empty, the commit is HEAD, unless NoCommit is set.
 	CommitRef string `json:"commit_ref,omitzero"`
-	// NeedsCommit reports whether HEAD may be another commit, but nothing says which.
-	NeedsCommit bool `json:"-"`
+	// NoCommit says why the commit is unknown although HEAD may be another one, for example
+	// since the event names none. It is empty if the commit is known.
+	NoCommit string `json:"-"`
 	// Branch is the branch of the commit. For a fork it has the prefix fork/OWNER/, so that
 	// it cannot pass for a branch of the repository.
 	Branch string `json:"branch,omitzero"`

@@ -56,7 +56,7 @@ func TestDetect(t *testing.T) {
 		"github_push": onGitHub(Job{Event: Push, Commit: head, Branch: "feature/login"}),
 		"github_pull_request": {Provider: GitHub, Event: PullRequest, Commit: head, Branch: "feature/login", Target: "main",
 			Base: base, PullRequest: "42", RunURL: run + "/attempts/2", RepoURL: gitHub, Slug: "acme/api"},
-		"github_pull_request_no_event": onGitHub(Job{Event: PullRequest, NeedsCommit: true, Branch: "feature/login",
+		"github_pull_request_no_event": onGitHub(Job{Event: PullRequest, NoCommit: unknownHead, Branch: "feature/login",
 			Target: "main", PullRequest: "42"}),
 		"github_fork": onGitHub(Job{Event: PullRequest, Commit: head, Branch: "fork/grace/main", Target: "main", Base: base,
 			PullRequest: "42", Fork: true}),
@@ -69,6 +69,9 @@ func TestDetect(t *testing.T) {
 		"github_workflow_run": onGitHub(Job{Event: Push, Commit: head, Branch: "fork/grace/main", Fork: true}),
 		"github_workflow_run_pull_request": onGitHub(Job{Event: PullRequest, Commit: head, Branch: "feature/login",
 			Target: "main", Base: base, PullRequest: "42"}),
+		"github_check_run": onGitHub(Job{Event: Push, Commit: head}),
+		"github_issue_comment": onGitHub(Job{Event: Push,
+			NoCommit: "the event issue_comment names no commit, and GITHUB_SHA is the tip of the default branch"}),
 		"github_schedule": onGitHub(Job{Event: Push, Commit: base, Branch: "main"}),
 
 		"gitea_push": {Provider: Gitea, Event: Push, Commit: head, Branch: "feature/login",
@@ -150,11 +153,11 @@ func TestDetect(t *testing.T) {
 			if !ok {
 				t.Fatal("no job was detected")
 			}
-			if problems := len(got.Problems) > 0; problems != (want.Fork || want.NeedsCommit) {
+			if problems := len(got.Problems) > 0; problems != (want.Fork || want.NoCommit != "") {
 				t.Errorf("problems: %v", got.Problems)
 			}
 			got.Problems = nil
-			if asJSON(t, got) != asJSON(t, want) || got.NeedsCommit != want.NeedsCommit {
+			if asJSON(t, got) != asJSON(t, want) || got.NoCommit != want.NoCommit {
 				t.Errorf("got  %s\nwant %s", asJSON(t, got), asJSON(t, want))
 			}
 		})
@@ -283,7 +286,7 @@ func TestEventFileFault(t *testing.T) {
 			}
 			return recorded(name)
 		})
-		if !ok || j.Commit != "" || !j.NeedsCommit || len(j.Problems) == 0 {
+		if !ok || j.Commit != "" || j.NoCommit == "" || len(j.Problems) == 0 {
 			t.Errorf("%s: %+v", name, j)
 		}
 	}

@@ -17,8 +17,14 @@ func readBuildkite(r *reader) {
 	}
 	r.setRun(run)
 	r.commit("BUILDKITE_COMMIT")
-	if tag := r.get("BUILDKITE_TAG"); tag != "" {
+	switch {
+	case r.get("BUILDKITE_TAG") != "":
 		r.setTag("BUILDKITE_TAG")
+		return
+	case r.get("BUILDKITE_MERGE_QUEUE_BASE_BRANCH") != "":
+		r.job.Event = MergeQueue
+		r.setTarget("BUILDKITE_MERGE_QUEUE_BASE_BRANCH")
+		r.job.Base = object(r.get("BUILDKITE_MERGE_QUEUE_BASE_COMMIT"))
 		return
 	}
 
@@ -31,20 +37,7 @@ func readBuildkite(r *reader) {
 	r.setTarget("BUILDKITE_PULL_REQUEST_BASE_BRANCH")
 	_, branch, _ := cutLast(r.get("BUILDKITE_BRANCH"), ":") // OWNER:BRANCH of a fork
 	r.job.Branch = r.branch("BUILDKITE_BRANCH", branch, "--branch")
-	r.readForkOfBuildkite()
-}
-
-// readForkOfBuildkite compares the repository of a pull request with that of the job. Its
-// address may have another form. One that cannot be read is that of a fork.
-func (r *reader) readForkOfBuildkite() {
-	address := r.get("BUILDKITE_PULL_REQUEST_REPO")
-	if address == "" || address == r.get("BUILDKITE_REPO") {
-		return
-	}
-	if source := forge.OfRemote(address); source == "" || source != r.job.RepoURL {
-		u, _ := url.Parse(source) // OfRemote has parsed it
-		r.setFork(strings.Trim(u.Path, "/"))
-	}
+	r.readFork(r.get("BUILDKITE_REPO"), r.get("BUILDKITE_PULL_REQUEST_REPO"))
 }
 
 // readCircleCI reads the variables of CircleCI, which knows no target. It names the branch
@@ -67,7 +60,8 @@ func readCircleCI(r *reader) {
 }
 
 // readAzure reads the variables of Azure Pipelines. For a pull request,
-// BUILD_SOURCEVERSION is a merge of it with the target.
+// BUILD_SOURCEVERSION is a merge of it with the target, also if somebody runs the merge by
+// hand.
 func readAzure(r *reader) {
 	r.setRepo(r.get("BUILD_REPOSITORY_URI"))
 	r.setRun(strings.TrimSuffix(r.get("SYSTEM_COLLECTIONURI"), "/") + "/" + url.PathEscape(r.get("SYSTEM_TEAMPROJECT")) +
@@ -78,11 +72,12 @@ func readAzure(r *reader) {
 		number = r.get("SYSTEM_PULLREQUEST_PULLREQUESTID")
 	}
 
+	pull, kind, isPull := pullRef(ref)
 	switch {
 	case number != "":
 		r.setPullRequest(number)
 		r.commit("SYSTEM_PULLREQUEST_SOURCECOMMITID")
-		r.job.NeedsCommit = r.job.Commit == ""
+		r.needCommit(unknownHead)
 		r.setBranch("SYSTEM_PULLREQUEST_SOURCEBRANCH")
 		r.setTarget("SYSTEM_PULLREQUEST_TARGETBRANCH")
 		if strings.EqualFold(r.get("SYSTEM_PULLREQUEST_ISFORK"), "true") {
@@ -90,6 +85,9 @@ func readAzure(r *reader) {
 			u, _ := url.Parse(source) // OfRemote has parsed it
 			r.setFork(strings.Trim(u.Path, "/"))
 		}
+	case isPull && kind != "head":
+		r.setPullRequest(pull)
+		r.needCommit(unknownHead)
 	case strings.HasPrefix(ref, "refs/tags/"):
 		r.setTag("BUILD_SOURCEBRANCH")
 		r.commit("BUILD_SOURCEVERSION")

@@ -56,6 +56,16 @@ func (r *reader) setCommit(name, value string) {
 	}
 }
 
+// unknownHead is why the commit of a pull request is unknown.
+const unknownHead = "the head commit of the pull request is unknown"
+
+// needCommit sets why the commit of the job is unknown, unless it is known.
+func (r *reader) needCommit(why string) {
+	if r.job.Commit == "" && r.job.CommitRef == "" {
+		r.job.NoCommit = why
+	}
+}
+
 // object returns the value if it is a full sha.
 func object(value string) string {
 	if !ledger.IsCommit(value) || strings.Trim(value, "0") == "" {
@@ -104,6 +114,26 @@ func (r *reader) setFork(slug string) {
 	if r.job.Branch != "" {
 		r.job.Branch = r.branch("the branch of the fork", "fork/"+owner+"/"+r.job.Branch, "--branch")
 	}
+}
+
+// readFork compares the repository of a pull request with its own, the one that it is meant
+// for. Their addresses may have different forms. One that cannot be read is that of a fork.
+func (r *reader) readFork(own, source string) {
+	if source == "" || source == own {
+		return
+	}
+	if page := forge.OfRemote(source); page == "" || page != forge.OfRemote(own) {
+		u, _ := url.Parse(page) // OfRemote has parsed it
+		r.setFork(strings.Trim(u.Path, "/"))
+	}
+}
+
+// pullRef returns the number and the kind, head or merge, of a ref such as
+// refs/pull/42/merge.
+func pullRef(ref string) (number, kind string, ok bool) {
+	number, ok = strings.CutPrefix(ref, "refs/pull/")
+	number, kind, _ = strings.Cut(number, "/")
+	return number, kind, ok
 }
 
 // setRepo sets the repository from the address of its pages or of its clones.

@@ -4,7 +4,6 @@ package checkout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/cmd/internal/ci"
@@ -22,8 +21,8 @@ func Commit(ctx context.Context, job ci.Job) (string, error) {
 			return "", fmt.Errorf("%s reports no commit: %w (pass --commit)", job.Provider.Name(), err)
 		}
 		return sha, nil
-	case job.NeedsCommit:
-		return "", errors.New("the head commit of the pull request is unknown: pass --commit; see 'ledgerd ci'")
+	case job.NoCommit != "":
+		return "", fmt.Errorf("%s: pass --commit; see 'ledgerd ci'", job.NoCommit)
 	}
 	return "HEAD", nil
 }
@@ -46,7 +45,15 @@ func CheckTested(ctx context.Context, job ci.Job, sha string) error {
 		}
 	}
 	return fmt.Errorf("the work tree has %.12s, which is neither the commit %.12s of the job nor a merge of it (%s, "+
-		"or pass --commit)", head, sha, job.Provider.CheckoutHead())
+		"or pass --commit)", head, sha, howToCheckOut(job))
+}
+
+// howToCheckOut says how to check out the commit of a job.
+func howToCheckOut(job ci.Job) string {
+	if job.Event == ci.PullRequest {
+		return job.Provider.CheckoutHead()
+	}
+	return "check out the commit"
 }
 
 // Fetch fetches a commit that the clone lacks, for its object. It is a no-op outside a
@@ -87,6 +94,6 @@ func Inspect(ctx context.Context, job *ci.Job) {
 	}
 	job.Commit = sha
 	if err := CheckTested(ctx, *job, sha); err != nil {
-		add("the work tree has neither the commit nor a merge of it", job.Provider.CheckoutHead())
+		add("the work tree has neither the commit nor a merge of it", howToCheckOut(*job))
 	}
 }
