@@ -52,15 +52,14 @@ func (g Repo) readCommit(ctx context.Context, q Query) (Commit, error) {
 	return c, err
 }
 
-// Describe returns the commit object of a revision, and what it says: its author, committer
-// and message, but neither its place in the history nor its changes. The sha
-// is empty if the repository does not have the commit.
+// Describe returns the commit object of a revision or, if the ledger refuses that, its author,
+// committer and message. It returns neither its place in the history nor its changes. The sha is
+// empty if the repository does not have the commit.
 func (g Repo) Describe(ctx context.Context, rev string) (c Commit, err error) {
 	if c.SHA, err = g.commit(ctx, rev); err != nil || c.SHA == "" {
 		return Commit{}, err
 	}
-	c.Registration, err = g.metadata(ctx, c.SHA)
-	c.Parents = nil
+	c.Registration, _, err = g.metadata(ctx, c.SHA)
 	return c, err
 }
 
@@ -70,8 +69,9 @@ func (g Repo) Describe(ctx context.Context, rev string) (c Commit, err error) {
 func (g Repo) registration(ctx context.Context, sha string, q Query) (c Commit, err error) {
 	var m mainline
 	var objects *objectStore
+	var parents []string
 	err = parallel.Do(
-		func() (err error) { c.Registration, err = g.metadata(ctx, sha); return err },
+		func() (err error) { c.Registration, parents, err = g.metadata(ctx, sha); return err },
 		func() (err error) { m, err = g.mainline(ctx, sha, q); return err },
 		func() (err error) { objects, err = g.objects(ctx); return err },
 	)
@@ -83,12 +83,15 @@ func (g Repo) registration(ctx context.Context, sha string, q Query) (c Commit, 
 	}
 
 	c.SHA = sha
-	if m.forkRef == "" && len(c.Parents) > 0 {
+	if c.Object == nil {
+		c.Parents = parents
+	}
+	if m.forkRef == "" && len(parents) > 0 {
 		c.ChangesErr = errMainline
 		return c, nil
 	}
 
-	if c.Base, err = g.base(ctx, sha, c.Parents, m.forkRef); err != nil {
+	if c.Base, err = g.base(ctx, sha, parents, m.forkRef); err != nil {
 		return c, err
 	}
 	c.merged = c.Base != "" && (m.forkRef == m.trunk || g.contains(ctx, m.trunk, c.Base))

@@ -254,7 +254,7 @@ func TestFetchCommit(t *testing.T) {
 	clone := h.clone("--depth=1", "+refs/pull/1/merge:refs/remotes/pull/1/merge")
 	must.OK(t, clone.FetchCommit(t.Context(), h.head))
 	c, err := clone.Describe(t.Context(), h.head)
-	if err != nil || c.SHA != h.head || c.Author.Name != "Ada" {
+	if err != nil || c.SHA != h.head || c.Object == nil {
 		t.Error(c, err)
 	}
 	if n := mustGit(t, clone, "", "rev-list", "--count", h.head); n != "1" {

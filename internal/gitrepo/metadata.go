@@ -11,39 +11,36 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 )
 
-// metadata reads what the object of a commit says, and the object itself. Without the
-// object, which the ledger refuses if it is malformed or large, the registration has only
-// what git shows. The parents are those that the repository has: a shallow one lacks some.
-func (g Repo) metadata(ctx context.Context, sha string) (ledger.Registration, error) {
+// metadata reads what the object of a commit says. That is the object itself, from which the ledger
+// takes it, or what git shows if the ledger refuses the object since it is malformed or large. The
+// parents are those that the repository has: a shallow one lacks some.
+func (g Repo) metadata(ctx context.Context, sha string) (n ledger.Registration, parents []string, err error) {
 	const format = "%P%x00%an%x00%ae%x00%ct%x00%cn%x00%ce%x00%B"
 	out, err := g.Read(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--format="+format, sha)
 	if err != nil {
-		return ledger.Registration{}, err
+		return n, nil, err
 	}
 	const count = 7
 	fields := strings.SplitN(out, "\x00", count)
 	if len(fields) != count {
-		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %.12s, want %d", len(fields), sha,
+		return n, nil, fmt.Errorf("git log printed %d fields of commit %.12s, want %d", len(fields), sha,
 			count)
 	}
-	parents := strings.Fields(fields[0])
+	parents = strings.Fields(fields[0])
 
 	object, err := g.Read(ctx, "cat-file", "commit", sha)
 	if err != nil {
-		return ledger.Registration{}, err
+		return n, nil, err
 	}
 	if o, err := gitobject.Parse(sha, []byte(object)); err == nil {
-		n, err := o.Complete(ledger.Registration{Object: o.Object})
-		n.Parents = parents
-		return n, err
+		return ledger.Registration{Object: o.Object}, parents, nil
 	}
 	return ledger.Registration{
-		Parents:     parents,
 		Author:      ledger.Author{Name: gitobject.PlainText(fields[1]), Email: gitobject.PlainText(fields[2])},
 		CommittedAt: commitTime(fields[3]),
 		Committer:   ledger.Author{Name: gitobject.PlainText(fields[4]), Email: gitobject.PlainText(fields[5])},
 		Message:     gitobject.MessageText(fields[6]),
-	}, nil
+	}, parents, nil
 }
 
 // commitTime parses the Unix seconds of a commit. Git allows any number; it returns

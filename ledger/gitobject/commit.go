@@ -62,7 +62,7 @@ func (c *Commit) Complete(n ledger.Registration) (ledger.Registration, error) {
 }
 
 // CheckClaims returns a field error if a registration contradicts the object. Fields that
-// are not set do not.
+// are not set do not. A message that was cut may end with spaces or not.
 func (c *Commit) CheckClaims(n ledger.Registration) error {
 	return cmp.Or(
 		c.checkParents(n.Parents),
@@ -70,7 +70,7 @@ func (c *Commit) CheckClaims(n ledger.Registration) error {
 		contradiction("author.email", n.Author.Email, c.Author.Email),
 		contradiction("committer.name", n.Committer.Name, c.Committer.Name),
 		contradiction("committer.email", n.Committer.Email, c.Committer.Email),
-		contradiction("message", strings.TrimSpace(n.Message), c.Message),
+		contradiction("message", strings.TrimSpace(n.Message), strings.TrimSpace(c.Message)),
 		contradiction("committed_at", n.CommittedAt.String(), c.Committer.At.String()),
 	)
 }

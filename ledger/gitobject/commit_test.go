@@ -290,6 +290,31 @@ func TestClaimsThatContradict(t *testing.T) {
 	}
 }
 
+// A message that was cut, as the record of a commit shows it, does not contradict the object.
+func TestClaimOfLongMessage(t *testing.T) {
+	const trailer = "\n\nCo-authored-by: Bob <bob@x>"
+	for name, message := range map[string]string{
+		"no trailers":               strings.Repeat("x", 70<<10),
+		"a co-author":               strings.Repeat("x", 70<<10) + trailer,
+		"a space at the cut":        strings.Repeat("x", maxMessage-3) + strings.Repeat(" ", 9<<10) + "x",
+		"a line break at the cut":   strings.Repeat(strings.Repeat("x", 7)+"\n", 9<<10),
+		"a character over the cut":  "x" + strings.Repeat("ü", 35<<10),
+		"one byte too long":         strings.Repeat("x", maxMessage+1),
+		"as long as it may be":      strings.Repeat("x", maxMessage),
+		"too many trailers to keep": "x" + strings.Repeat(trailer[1:], 100) + strings.Repeat("\nx", 35<<10),
+	} {
+		object := tree + people + "\n" + message + "\n"
+		c, err := Parse(idOf(object), []byte(object))
+		must.OK(t, err)
+		for _, claim := range []string{c.Message, strings.TrimSpace(c.Message), MessageText(message)} {
+			n := ledger.Registration{Message: claim}
+			if err := c.CheckClaims(n); err != nil || n.Check() != nil {
+				t.Errorf("%s, a claim of %d bytes: %.200v, %v", name, len(claim), err, n.Check())
+			}
+		}
+	}
+}
+
 // FuzzParse checks that no object makes the parser panic, and that the texts it returns fit
 // what the ledger stores.
 func FuzzParse(f *testing.F) {
