@@ -54,7 +54,7 @@ with 'ledgerd login'.`,
 
 func initialize(p *cli.Program, command *cobra.Command, s *setup) error {
 	here := gitrepo.Repo{Dir: "."}
-	if err := here.CheckTrusted(); err != nil {
+	if _, err := here.Exists(command.Context()); err != nil {
 		return err
 	}
 	root := here.Root(command.Context())

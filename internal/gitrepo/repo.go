@@ -30,7 +30,13 @@ func (g Repo) Read(ctx context.Context, args ...string) (string, error) {
 	var stdout strings.Builder
 	command.Stdout = &stdout
 	if err := command.Run(); err != nil {
-		return "", failure(command, args[0], err)
+		err = failure(command, args[0], err)
+		if e, ok := errors.AsType[*commandError](err); ok {
+			if refused, ok := foreign(e.stderr); ok {
+				return "", refused
+			}
+		}
+		return "", err
 	}
 	return stdout.String(), nil
 }
@@ -43,7 +49,7 @@ func (g Repo) command(ctx context.Context, args ...string) *exec.Cmd {
 
 // newCommand returns a git command, not yet started, that may use the given transports. It
 // buffers standard error for failure. All commands of git come from here: they run no hooks and no
-// file system monitor of the clone, and are not started in a folder that CheckTrusted refuses.
+// file system monitor of the clone, and are not started in a folder that checkTrusted refuses.
 func (g Repo) newCommand(ctx context.Context, transports string, args []string) *exec.Cmd {
 	options := []string{"-C", g.Dir}
 	for _, option := range []string{
@@ -70,19 +76,17 @@ func (g Repo) newCommand(ctx context.Context, transports string, args []string) 
 		"LC_ALL=C")
 	command.Stderr = new(bytes.Buffer)
 
-	if err := g.CheckTrusted(); err != nil {
+	if err := g.checkTrusted(); err != nil {
 		command.Err = err // is returned when it is started
 	}
 	return command
 }
 
-// CheckTrusted returns an error if git must not be run in g.Dir: git would use a folder as the
-// repository that can be among the files of a commit.
-func (g Repo) CheckTrusted() error {
-	for _, variable := range g.Environ() {
-		if dir, ok := strings.CutPrefix(variable, "GIT_DIR="); ok && dir != "" {
-			return nil // git searches for nothing
-		}
+// checkTrusted returns an error if git must not be run in g.Dir: git would use a folder as the
+// repository that can be among the files of a commit. With GIT_DIR, git searches for nothing.
+func (g Repo) checkTrusted() error {
+	if g.getenv("GIT_DIR") != "" {
+		return nil
 	}
 	return checkTrusted(g.Dir)
 }
@@ -112,6 +116,16 @@ func (g Repo) Environ() []string {
 	}
 	environ = append(environ, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
 	return append(environ, g.variables...)
+}
+
+// getenv returns a variable of the environment of the git commands.
+func (g Repo) getenv(name string) (value string) {
+	for _, variable := range g.Environ() {
+		if v, ok := strings.CutPrefix(variable, name+"="); ok {
+			value = v // the last one counts
+		}
+	}
+	return value
 }
 
 // A commandError is the error of a git command that ran and failed.

@@ -9,11 +9,22 @@ import (
 )
 
 // Resolve returns the sha of a revision. Outside a git work tree, the revision must
-// be a full sha.
+// be a full sha. A repository that cannot be used is an error, as of Exists.
 func Resolve(ctx context.Context, rev string) (string, error) {
-	sha, err := Repo{Dir: "."}.commit(ctx, rev)
+	g := Repo{Dir: "."}
+	sha, err := g.commit(ctx, rev)
 	if sha != "" {
 		return sha, nil
+	}
+
+	if err != nil {
+		exists, unusable := g.Exists(ctx)
+		if unusable != nil {
+			return "", unusable
+		}
+		if exists {
+			return "", fmt.Errorf("cannot resolve commit %q: %w", rev, err)
+		}
 	}
 	if ledger.IsCommit(rev) {
 		return rev, nil
@@ -24,8 +35,8 @@ func Resolve(ctx context.Context, rev string) (string, error) {
 	return "", missingCommit(rev)
 }
 
-// Find is like Resolve, but also accepts the prefix of a sha, for a commit that only
-// the ledger knows.
+// Find is like Resolve, but takes a sha or the prefix of one as it is if the repository does not
+// have it or cannot be used: what the ledger knows of a commit can be read without git.
 func Find(ctx context.Context, rev string) (string, error) {
 	sha, err := Resolve(ctx, rev)
 	if err != nil && ledger.IsCommitPrefix(rev) {

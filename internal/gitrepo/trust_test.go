@@ -202,19 +202,19 @@ func TestTrustedFolders(t *testing.T) {
 		"a work tree with its git folder elsewhere": filepath.Join(elsewhere, "separate"),
 	} {
 		g := Repo{Dir: folder}
-		if _, err := g.Read(t.Context(), "status", "--short"); err != nil || g.CheckTrusted() != nil {
+		if _, err := g.Read(t.Context(), "status", "--short"); err != nil || g.checkTrusted() != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := (Repo{Dir: elsewhere}).CheckTrusted(); err != nil {
+	if err := (Repo{Dir: elsewhere}).checkTrusted(); err != nil {
 		t.Error(err)
 	}
 	bare := Repo{Dir: filepath.Join(elsewhere, "bare.git")}
-	if bare.CheckTrusted() == nil {
+	if bare.checkTrusted() == nil {
 		t.Error("a bare repository is trusted")
 	}
 	t.Setenv("GIT_DIR", bare.Dir)
-	if _, err := bare.commit(t.Context(), "HEAD"); err != nil || bare.CheckTrusted() != nil {
+	if _, err := bare.commit(t.Context(), "HEAD"); err != nil || bare.checkTrusted() != nil {
 		t.Errorf("a bare repository that GIT_DIR names: %v", err)
 	}
 }

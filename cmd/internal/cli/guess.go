@@ -118,7 +118,7 @@ func has(ctx context.Context, c *Connection, name RepoName) (bool, error) {
 func (p *Program) remoteRepo(ctx context.Context, c *Connection) (RepoName, error) {
 	const how = "ORG/REPO is required: name it, set --repo or LEDGERD_REPO, or run 'ledgerd init' in the clone"
 	git := gitrepo.Repo{Dir: "."}
-	if err := git.CheckTrusted(); err != nil {
+	if _, err := git.Exists(ctx); err != nil {
 		return RepoName{}, err
 	}
 	remote := gitrepo.ParseRemote(git.RemoteURL(ctx))

@@ -46,9 +46,13 @@ func tipsInFlight(ctx context.Context, c *client.Client, org, repo string) ([]le
 // which says who wrote it. It adds no branch and no
 // changes, so the radar ignores it. It is a no-op if there is no such commit here.
 func Describe(ctx context.Context, c *client.Client, org, repo, sha string) error {
-	commit, err := gitrepo.Repo{Dir: "."}.Describe(ctx, sha)
+	git := gitrepo.Repo{Dir: "."}
+	if exists, err := git.Exists(ctx); err != nil || !exists {
+		return err
+	}
+	commit, err := git.Describe(ctx, sha)
 	if err != nil || commit.SHA == "" {
-		return nil //nolint:nilerror // no work tree, or no git
+		return err
 	}
 	_, _, err = c.Register(ctx, org, repo, commit.SHA, commit.Registration)
 	return err

@@ -34,15 +34,17 @@ type File struct {
 }
 
 // Find reads the file in the folder or in a folder above it, up to the root of its git
-// work tree. Outside of a work tree and without the file, it returns an empty File.
+// work tree. Outside of a work tree and without the file, it returns an empty File. It returns an
+// error if git refuses the work tree, but the file may be there.
 func Find(ctx context.Context, folder string) (File, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
 		return File{}, fmt.Errorf("find %s: %w", Name, err)
 	}
-	root := gitrepo.Repo{Dir: folder}.Root(ctx)
+	git := gitrepo.Repo{Dir: folder}
+	root := git.Root(ctx)
 	if root == "" {
-		return File{}, nil
+		return File{}, checkUnread(ctx, git)
 	}
 	if root, err = filepath.EvalSymlinks(filepath.FromSlash(root)); err != nil {
 		return File{}, fmt.Errorf("find %s: %w", Name, err)
@@ -61,6 +63,23 @@ func Find(ctx context.Context, folder string) (File, error) {
 			return File{}, nil
 		}
 		folder = parent
+	}
+}
+
+// checkUnread returns an error if git refuses a work tree that may have the file. It does not read
+// it, since the one who wrote it is not trusted.
+func checkUnread(ctx context.Context, git gitrepo.Repo) error {
+	_, refused := git.Exists(ctx)
+	if refused == nil {
+		return nil
+	}
+	for folder := git.Dir; ; folder = filepath.Dir(folder) {
+		if _, err := os.Lstat(filepath.Join(folder, Name)); err == nil {
+			return fmt.Errorf("%s is not read: %w", Name, refused)
+		}
+		if folder == filepath.Dir(folder) {
+			return nil
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package checkout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/cmd/internal/ci"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
@@ -28,21 +29,26 @@ func Commit(ctx context.Context, job ci.Job) (string, error) {
 }
 
 // CheckTested returns an error if a command in the work tree would say nothing about a
-// commit: HEAD is neither the commit nor a merge of it.
+// commit: HEAD is neither the commit nor a merge of it. Outside a clone, the command is about
+// something else.
 func CheckTested(ctx context.Context, job ci.Job, sha string) error {
 	g := gitrepo.Repo{Dir: "."}
-	if err := g.CheckTrusted(); err != nil {
+	if exists, err := g.Exists(ctx); err != nil || !exists {
 		return err
 	}
+
 	head, parents, err := g.Head(ctx)
-	if err != nil || head == "" || head == sha {
-		return nil // no work tree: the command is about something else
+	if err != nil || head == sha {
+		return err
 	}
 	// A provider merges two commits. A branch's own merge may have any parents.
-	for _, parent := range parents {
-		if parent == sha && job.Event == ci.PullRequest {
-			return nil
-		}
+	if job.Event == ci.PullRequest && slices.Contains(parents, sha) {
+		return nil
+	}
+
+	if head == "" {
+		return fmt.Errorf("the work tree has no commit, so it is not the commit %.12s of the job (%s, or pass --commit)", sha,
+			howToCheckOut(job))
 	}
 	return fmt.Errorf("the work tree has %.12s, which is neither the commit %.12s of the job nor a merge of it (%s, "+
 		"or pass --commit)", head, sha, howToCheckOut(job))
@@ -60,8 +66,8 @@ func howToCheckOut(job ci.Job) string {
 // clone.
 func Fetch(ctx context.Context, sha string) error {
 	g := gitrepo.Repo{Dir: "."}
-	if head, _, err := g.Head(ctx); err != nil || head == "" {
-		return nil // no clone
+	if exists, err := g.Exists(ctx); err != nil || !exists {
+		return err
 	}
 	return g.FetchCommit(ctx, sha)
 }
@@ -70,8 +76,8 @@ func Fetch(ctx context.Context, sha string) error {
 func Inspect(ctx context.Context, job *ci.Job) {
 	g := gitrepo.Repo{Dir: "."}
 	add := func(problem, fix string) { job.Problems = append(job.Problems, ci.Problem{Problem: problem, Fix: fix}) }
-	if err := g.CheckTrusted(); err != nil {
-		add("this folder looks like a bare git repository", "run ledgerd in the root of the clone")
+	if _, err := g.Exists(ctx); err != nil {
+		add(err.Error(), "let 'git status' work in this folder")
 		return
 	}
 	if head, _, err := g.Head(ctx); err != nil || head == "" {
