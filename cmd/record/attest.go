@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -192,7 +193,7 @@ func attest(p *cli.Program, command *cobra.Command, a *attestRequest) (err error
 			return a.exit(o, err)
 		}
 	}
-	envelope, err := newEnvelope(p, a, s, o)
+	envelope, err := newEnvelope(ctx, p, a, s, o)
 	if err == nil {
 		err = save(ctx, o, envelope)
 	}
@@ -241,7 +242,9 @@ func (a *attestRequest) exit(o subprocess.Outcome, err error) error {
 }
 
 // newEnvelope returns the signed envelope to record.
-func newEnvelope(p *cli.Program, a *attestRequest, s *signing.Signer, o subprocess.Outcome) ([]byte, error) {
+func newEnvelope(
+	ctx context.Context, p *cli.Program, a *attestRequest, s *signing.Signer, o subprocess.Outcome,
+) ([]byte, error) {
 	if a.envelope != "" {
 		return p.ReadFile(a.envelope)
 	}
@@ -254,7 +257,11 @@ func newEnvelope(p *cli.Program, a *attestRequest, s *signing.Signer, o subproce
 		if err != nil {
 			return nil, err
 		}
-		if err := s.CheckStatement(statement); err != nil {
+		commit, err := s.CheckStatement(statement)
+		if err == nil {
+			err = checkIsCommit(ctx, commit)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a.statement, err)
 		}
 		return s.Sign(statement)
@@ -268,4 +275,13 @@ func newEnvelope(p *cli.Program, a *attestRequest, s *signing.Signer, o subproce
 		return nil, err
 	}
 	return s.Sign(statement)
+}
+
+// checkIsCommit returns an error if the ID in a statement is that of another object of the work tree.
+func checkIsCommit(ctx context.Context, id string) error {
+	sha, err := gitrepo.Resolve(ctx, id)
+	if err == nil && sha != id {
+		err = fmt.Errorf("%q is a tag, not its commit %s", id, ledger.Short(sha))
+	}
+	return err
 }

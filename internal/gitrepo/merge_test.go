@@ -355,7 +355,7 @@ func TestMergeOfAnotherShape(t *testing.T) {
 		{squash, "nosuch", true, `commit "nosuch" not found`},
 		{"nosuch", topic, true, `commit "nosuch" not found`},
 		{squash, "-x", true, "is not a git revision"},
-		{squash, "main^{tree}", true, "not found"},
+		{squash, "main^{tree}", true, "is a tree, not a commit"},
 	} {
 		f.wantRefused(test.rev, test.source, test.isSquash, test.want)
 	}

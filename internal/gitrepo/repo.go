@@ -154,12 +154,33 @@ func (g Repo) line(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// commit resolves a revision to a commit. The sha is empty if it does not exist.
+// commit resolves a revision to a commit, and a tag to the commit that it names. The sha is empty if
+// it does not exist. Another object is an otherObject.
 func (g Repo) commit(ctx context.Context, rev string) (string, error) {
 	if strings.HasPrefix(rev, "-") {
 		return "", fmt.Errorf("%q is not a git revision", rev)
 	}
-	return g.line(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
+	sha, err := g.line(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
+	if err != nil || sha != "" {
+		return sha, err
+	}
+	if kind := g.kind(ctx, rev); kind != "" {
+		return "", otherObject{rev, kind}
+	}
+	return "", nil
+}
+
+// kind returns the type of the object that a revision names, without its tags, or "".
+func (g Repo) kind(ctx context.Context, rev string) string {
+	id, err := g.line(ctx, "rev-parse", "--verify", "--quiet", rev)
+	if err != nil || id == "" {
+		return ""
+	}
+	kind, err := g.line(ctx, "cat-file", "-t", id+"^{}")
+	if err != nil {
+		return ""
+	}
+	return kind
 }
 
 // existingCommit is like commit, but returns an error if the commit does not exist.
@@ -177,6 +198,11 @@ type missingCommit string
 func (e missingCommit) Error() string {
 	return fmt.Sprintf("commit %q not found in this git repository", string(e))
 }
+
+// An otherObject is the error for a revision that names a tree or a blob.
+type otherObject struct{ rev, kind string }
+
+func (e otherObject) Error() string { return fmt.Sprintf("%q is a %s, not a commit", e.rev, e.kind) }
 
 // The ref prefixes of local branches and of the remote's.
 const (

@@ -2,19 +2,24 @@ package gitrepo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Resolve returns the sha of a revision. Outside a git work tree, the revision must
-// be a full sha. A repository that cannot be used is an error, as of Exists.
+// Resolve returns the sha of a revision. A full sha that the repository lacks is returned as it
+// is, and outside a git work tree the revision must be one. The ID of a tree or a blob is an error, as
+// is a repository that cannot be used; see Exists.
 func Resolve(ctx context.Context, rev string) (string, error) {
 	g := Repo{Dir: "."}
 	sha, err := g.commit(ctx, rev)
 	if sha != "" {
 		return sha, nil
+	}
+	if _, ok := errors.AsType[otherObject](err); ok {
+		return "", err
 	}
 
 	if err != nil {
@@ -35,10 +40,14 @@ func Resolve(ctx context.Context, rev string) (string, error) {
 	return "", missingCommit(rev)
 }
 
-// Find is like Resolve, but takes a sha or the prefix of one as it is if the repository does not
-// have it or cannot be used: what the ledger knows of a commit can be read without git.
+// Find is like Resolve, but takes a sha or the prefix of one as it is if the repository has no such
+// commit or cannot be used: what the ledger knows of a commit can be read without git. A prefix may
+// also be that of another object.
 func Find(ctx context.Context, rev string) (string, error) {
 	sha, err := Resolve(ctx, rev)
+	if _, ok := errors.AsType[otherObject](err); ok && ledger.IsCommit(rev) {
+		return "", err
+	}
 	if err != nil && ledger.IsCommitPrefix(rev) {
 		return rev, nil
 	}

@@ -114,24 +114,27 @@ func (s *Signer) Name(identities []identity.Identity, commit, predicate string) 
 	return name, nil
 }
 
-// CheckStatement returns an error if the ledger would refuse a statement as invalid. It
-// signs the statement and verifies it like the ledger, with a keyring that trusts the
-// key.
-func (s *Signer) CheckStatement(statement []byte) error {
+// CheckStatement returns the commit that a statement is about, or an error if the ledger would
+// refuse it as invalid. It signs the statement and verifies it like the ledger, with a keyring that
+// trusts the key.
+func (s *Signer) CheckStatement(statement []byte) (commit string, err error) {
 	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
 	if err != nil {
-		return err
+		return "", err
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 	keys, err := identity.NewKeyring(
 		[]identity.Identity{{Kind: identity.KeyIdentity, DN: "cn=signer", PEM: string(public)}}, nil)
 	if err != nil {
-		return err
+		return "", err
 	}
 	envelope, err := attestation.SignDSSE(s.key, statement)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = attestation.Verify(envelope, keys, ledger.TimeOf(time.Now()))
-	return err
+	a, err := attestation.Verify(envelope, keys, ledger.TimeOf(time.Now()))
+	if err != nil {
+		return "", err
+	}
+	return a.Commit, nil
 }
