@@ -71,6 +71,9 @@ func (w LinkWarning) Advice() string {
 }
 
 const (
+	// MaxArtifacts is the number of artifacts of a statement that are linked with its commit. Builds on GitHub name at
+	// most as many.
+	MaxArtifacts = 1024
 	// MaxLinks is the maximum number of links of an Artifact.
 	MaxLinks = 100
 	// MaxDigests is the maximum number of digests that one request asks for.
@@ -111,7 +114,8 @@ func (a *Artifact) Gate(required State) Gate {
 func (a *Artifact) IsNamed() bool { return len(a.Links) > 0 || a.Reason != unnamed }
 
 // unnamed is the reason why an artifact without links has no state.
-const unnamed = "no statement about a commit names it"
+const unnamed = "no statement links it with a commit (if it is one platform of an image index, ask for the digest of the " +
+	"index, or link the platforms with 'ledgerd attest --artifact-index')"
 
 // An ArtifactQuery asks for several artifacts.
 type ArtifactQuery struct {

@@ -229,7 +229,7 @@ func (s *Server) getArtifact(c *call) (*reply, error) {
 		return nil, err
 	}
 	if !artifact.IsNamed() {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "no statement about a commit names %s", artifact.Digest)
+		return nil, ledger.Errorf(ledger.CodeNotFound, "%s: %s", artifact.Digest, artifact.Reason)
 	}
 	return single(artifact, nil)
 }

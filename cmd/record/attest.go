@@ -59,6 +59,11 @@ ignored. Evidence about the given commit then carries to requirements with
 carry: ["merge"], if the first parent had reached their state; see
 docs/policy.md. All three commits must be in the work tree, which registers them.
 
+With --artifact-index, the statement names the images of a multi-arch image, so
+that 'ledgerd gate --artifact' knows the commit of each platform: give it what
+'docker buildx imagetools inspect --raw IMAGE' prints. Who may link artifacts is
+up to the policy.
+
 With --ci it signs as the CI job, on GitHub, GitLab or Forgejo, and needs neither
 a key nor an API token. After the command, it gets the OpenID Connect token of
 the job, by which the server certifies a new key for ten minutes, and gives an
@@ -83,6 +88,7 @@ EXIT STATUS
   2  usage error; no command was run
   4  the commit has not reached --require-state; no command was run`,
 		Example: `  ledgerd attest acme/api --commit HEAD --predicate test:go --key ci.key -- go test ./...
+  ledgerd attest acme/api --predicate build:image --status pass --artifact-index index.json --key ci.key
   ledgerd attest acme/api --commit HEAD --predicate review:code --status pass --key alice.key --cert alice.crt
   ledgerd attest acme/api --ci --predicate test:go -- go test ./...
   ledgerd attest acme/api --commit HEAD --squash-of feature/login --key queue.key
@@ -107,6 +113,8 @@ EXIT STATUS
 	flags.StringVar(&a.predicate, "predicate", "", "`name` of the predicate, such as test:go")
 	flagvalue.ResultVar(command, &a.status, "record this status instead of running a command")
 	flags.StringVar(&a.statement, "statement", "", "sign and record the in-toto statement in this `file`")
+	flags.StringVar(&a.index, "artifact-index", "", "link the images of the OCI image index, or Docker manifest list, in this "+
+		"`file` with the commit")
 	flags.StringVar(&a.envelope, "envelope", "", "record the signed envelope, or all envelopes, in this `file`")
 	a.signingFlags(command)
 	flags.StringVar(&a.out, "out", "", "write the envelope to this `file` (- for standard output) instead of "+
@@ -161,6 +169,11 @@ func attest(p *cli.Program, command *cobra.Command, a *attestRequest) (err error
 	}
 	if a.commit != "" {
 		if a.commit, err = gitrepo.Resolve(ctx, a.commit); err != nil {
+			return err
+		}
+	}
+	if a.index != "" {
+		if a.artifacts, err = indexedImages(p, a.index); err != nil {
 			return err
 		}
 	}
@@ -268,6 +281,7 @@ func newEnvelope(
 	}
 
 	statement, err := signing.NewStatement(a.repo.String(), a.commit, signing.Run{
+		Artifacts: a.artifacts,
 		Predicate: a.predicate, Annotations: a.annotations, Status: o.Status, Started: o.Started, Finished: o.Finished,
 		IsAttempt: a.environment != "" && len(a.command) > 0 && o.Status.IsFailure(), Again: a.again,
 	})

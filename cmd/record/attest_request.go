@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd/internal/mergeclaim"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 // An attestRequest holds the arguments of attest.
@@ -26,6 +27,8 @@ type attestRequest struct {
 	status             ledger.Status
 	statement          string // file name
 	envelope           string // file name
+	index              string // file name
+	artifacts          []attestation.Artifact
 	key, cert          string // file names
 	ci                 bool   // sign as the CI job, with a key of its own
 	out                string // file name
@@ -100,12 +103,17 @@ func (a *attestRequest) check() error {
 		}
 	}
 	if a.claim.IsSet() {
+		if a.index != "" {
+			return cli.Usagef("--artifact-index cannot be used with a claim of a merge")
+		}
 		if err := a.claim.Check(a.key != "" || a.ci, a.command); err != nil {
 			return cli.Usagef("%v", err)
 		}
 		return nil
 	}
 	switch {
+	case fromFile && a.index != "":
+		return cli.Usagef("--artifact-index cannot be used with --statement or --envelope: the statement names its artifacts")
 	case len(a.command) > 0 && (fromFile || a.status != ""):
 		return cli.Usagef("a command and --status, --statement or --envelope are mutually exclusive")
 	case len(a.command) == 0 && !fromFile && a.status == "":

@@ -81,6 +81,7 @@ func (r bulkRequest) report(p *cli.Program, item ledger.BulkItem) bool {
 	terminal.Printf(p.Hints(), "%d: %s %s %s (%v) on %s\n", number, verb, terminal.Printable(record.Predicate),
 		record.Result.Status, display.Milliseconds(record.Result.DurationMS), at)
 	display.Violation(p.Stderr, at, *record)
+	display.Notice(p.Stderr, *record)
 	if r.commit != "" && r.commit != record.Commit {
 		terminal.Printf(p.Stderr, "%d: the attestation is about commit %s, not about --commit %s\n", number,
 			ledger.Short(record.Commit), ledger.Short(r.commit))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/cmd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
@@ -11,7 +13,6 @@ import (
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
-	"github.com/spf13/cobra"
 )
 
 // A rollbackRequest holds the arguments of rollback.

@@ -6,13 +6,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// maxArtifacts is the number of artifacts of a statement that are linked with its commit.
-// Builds on GitHub name at most as many.
-const maxArtifacts = 1024
+// An Artifact is one that a statement of the ledger's own type names.
+type Artifact struct {
+	Name   string
+	SHA256 string // in hex
+}
 
 // Artifacts are the digests that a statement links with its commit.
 type Artifacts struct {
-	Digests []string // as of ledger.ParseDigest, each once: at most maxArtifacts
+	Digests []string // as of ledger.ParseDigest, each once: at most ledger.MaxArtifacts
 	Left    int      // how many more the statement names
 }
 
@@ -29,7 +31,7 @@ func (d *statementJSON) artifacts(b *body, commit string) Artifacts {
 		digest, err := ledger.ParseDigest(digest)
 		switch {
 		case err != nil || seen[digest] || strings.HasSuffix(digest, ":"+commit):
-		case len(list.Digests) == maxArtifacts:
+		case len(list.Digests) == ledger.MaxArtifacts:
 			list.Left++
 		default:
 			seen[digest] = true

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
 
@@ -62,14 +63,14 @@ func TestArtifacts(t *testing.T) {
 // A statement links a limited number of artifacts, and says how many it leaves out.
 func TestArtifactsAreLimited(t *testing.T) {
 	var subjects []string
-	for i := range maxArtifacts + 2 {
+	for i := range ledger.MaxArtifacts + 2 {
 		subjects = append(subjects, fmt.Sprintf(`{"digest":{"sha256":"%064x"}}`, i))
 	}
 	subjects = append(subjects, subjects[0]) // linked already
 	got, err := parseStatement([]byte(statementOf(aboutCommit[:len(aboutCommit)-1]+","+strings.Join(subjects, ",")+"]",
 		anyType, `{}`)), Place{})
-	if err != nil || len(got.artifacts.Digests) != maxArtifacts || got.artifacts.Left != 2 {
+	if err != nil || len(got.artifacts.Digests) != ledger.MaxArtifacts || got.artifacts.Left != 2 {
 		t.Errorf("%d digests and %d left, %v; want %d and 2", len(got.artifacts.Digests), got.artifacts.Left, err,
-			maxArtifacts)
+			ledger.MaxArtifacts)
 	}
 }

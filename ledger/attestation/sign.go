@@ -13,13 +13,13 @@ import (
 )
 
 // NewStatement returns an in-toto statement about a commit, of the ledger's own predicate
-// type. The subject's name is informational, such as the repo's URL.
-func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error) {
-	return NewTreeStatement(subjectName, commit, "", p)
+// type, that links artifacts with it. The subject's name is informational, such as the repo's URL.
+func NewStatement(subjectName, commit string, p ResultPredicate, artifacts ...Artifact) ([]byte, error) {
+	return NewTreeStatement(subjectName, commit, "", p, artifacts...)
 }
 
 // NewTreeStatement is NewStatement with the ID of the commit's tree, unless it is empty.
-func NewTreeStatement(subjectName, commit, tree string, p ResultPredicate) ([]byte, error) {
+func NewTreeStatement(subjectName, commit, tree string, p ResultPredicate, artifacts ...Artifact) ([]byte, error) {
 	if err := checkResult(p.Predicate, p.Repo, p.Result); err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func NewTreeStatement(subjectName, commit, tree string, p ResultPredicate) ([]by
 	if err := checkRollout(p.Rollout, p.Again, p.Result.Status); err != nil {
 		return nil, err
 	}
-	return newStatement(subjectName, commit, tree, ResultPredicateType, p)
+	return newStatement(subjectName, commit, tree, ResultPredicateType, p, artifacts...)
 }
 
 // NewExceptionStatement returns an in-toto statement with an exception for a commit.
@@ -64,26 +64,33 @@ func NewMergeStatement(commit string, m Merge) ([]byte, error) {
 
 // newStatement returns an in-toto statement about a commit, of one of the ledger's own
 // predicate types. The tree may be empty.
-func newStatement(subjectName, commit, tree, predicateType string, predicate any) ([]byte, error) {
+func newStatement(
+	subjectName, commit, tree, predicateType string, predicate any, artifacts ...Artifact,
+) ([]byte, error) {
 	if !ledger.IsCommit(commit) {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject[0].digest.gitCommit",
 			"%q is not a full object ID (use 40 or 64 lower-case hex digits)", text.Clip(commit))
 	}
 
 	type digest struct {
-		GitCommit string `json:"gitCommit"`
+		GitCommit string `json:"gitCommit,omitzero"`
 		GitTree   string `json:"gitTree,omitzero"`
+		SHA256    string `json:"sha256,omitzero"`
 	}
 	type subject struct {
 		Name   string `json:"name,omitzero"`
 		Digest digest `json:"digest"`
+	}
+	subjects := []subject{{Name: subjectName, Digest: digest{GitCommit: commit, GitTree: tree}}}
+	for _, a := range artifacts {
+		subjects = append(subjects, subject{a.Name, digest{SHA256: a.SHA256}})
 	}
 	doc := struct {
 		Type          string    `json:"_type"`
 		Subject       []subject `json:"subject"`
 		PredicateType string    `json:"predicateType"`
 		Predicate     any       `json:"predicate"`
-	}{statementV1, []subject{{Name: subjectName, Digest: digest{commit, tree}}}, predicateType, predicate}
+	}{statementV1, subjects, predicateType, predicate}
 	text, err := json.Marshal(doc, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("marshal statement: %w", err)

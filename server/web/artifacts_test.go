@@ -20,7 +20,7 @@ func TestArtifactPages(t *testing.T) {
 	w.get(path).want(200).has("Digest, or image with digest", "Find commits")
 	w.get(path + "?digest=latest").want(200).has("\"latest\" is not a digest")
 	w.get(path + "?digest=ghcr.io%2Facme%2Fapi%40" + digest).want(303)
-	w.get(path + "/" + digest).want(200).has("Unknown: no statement about a commit names it.")
+	w.get(path + "/" + digest).want(200).has("Unknown: no statement links it with a commit")
 	w.get(path + "/latest").want(422)
 
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commitID(1), attestation.ResultPredicate{

@@ -50,6 +50,10 @@ func Notice(w io.Writer, a ledger.AttestationRecord) {
 	case a.Rollout != "":
 		terminal.Printf(w, "NOTE: recorded as an attempt that failed: what runs has not changed\n")
 	}
+	if a.Unlinked > 0 {
+		terminal.Printf(w, "NOTE: %d more artifacts that the statement names are not linked: one links at most %d (split it)\n",
+			a.Unlinked, ledger.MaxArtifacts)
+	}
 }
 
 // RolledBack prints from which environments a commit was rolled back.

@@ -19,6 +19,8 @@ type Run struct {
 	IsAttempt bool
 	// Again is why a commit is deployed that was rolled back.
 	Again string
+	// Artifacts are linked with the commit.
+	Artifacts []attestation.Artifact
 }
 
 // NewStatement returns a statement of ledgerd's own type about a run on a commit.
@@ -41,5 +43,5 @@ func NewStatement(repo, commit string, r Run) ([]byte, error) {
 		key, value, _ := strings.Cut(annotation, "=")
 		predicate.Annotations[key] = value
 	}
-	return attestation.NewStatement(repo, commit, predicate)
+	return attestation.NewStatement(repo, commit, predicate, r.Artifacts...)
 }
