@@ -124,10 +124,10 @@ which do not mean what they seem to. It compares the contract with the identitie
 of the org and with what was ever signed in it. Nothing is written.
 
 EXIT STATUS
-  0  no findings
+  0  no findings, or only warnings
   1  error (server unreachable or request refused), or not everything was checked
   2  usage error
-  4  findings`,
+  4  errors among the findings`,
 		Example: `  ledgerd policy lint acme/api
   ledgerd policy lint acme/api -f policy.yaml`,
 		RunE: func(command *cobra.Command, args []string) (err error) {
@@ -159,7 +159,7 @@ func lintPolicy(
 	switch {
 	case err != nil:
 		return err
-	case len(review.Findings) > 0:
+	case review.HasErrors():
 		return &cli.ExitError{Status: cli.ExitNotReached}
 	case review.Unchecked != "":
 		return errors.New("not everything was checked: " + review.Unchecked)

@@ -35,7 +35,11 @@ func Simulation(w io.Writer, s ledger.Simulation) {
 // Review prints the findings about a contract.
 func Review(w io.Writer, r lint.Review) {
 	for _, f := range r.Findings {
-		terminal.Printf(w, "%s: %s (%s)\n  fix: %s\n", terminal.Clean(f.Field),
+		prefix := ""
+		if f.Level == lint.Warning {
+			prefix = "warning: "
+		}
+		terminal.Printf(w, "%s%s: %s (%s)\n  fix: %s\n", prefix, terminal.Clean(f.Field),
 			terminal.Clean(f.Message), f.Code, terminal.Clean(f.Fix))
 	}
 	if r.Truncated > 0 {

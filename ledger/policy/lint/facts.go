@@ -304,15 +304,34 @@ func patternsOverlap(a, b string) bool {
 
 // A Finding is a part of a contract that probably does not mean what its author wants.
 type Finding struct {
-	Code FindingCode `json:"code"`
+	Code  FindingCode `json:"code"`
+	Level Level       `json:"level"`
 	// Field is the path of the member, such as requirements[2].signers.
 	Field   string `json:"field"`
 	Message string `json:"message"`
 	Fix     string `json:"fix"`
 }
 
+// A Level says how much a finding matters.
+type Level string
+
+const (
+	Error   Level = "error"   // the contract lets through what it should not, or nobody can meet it
+	Warning Level = "warning" // it may be right: time or the work of others may show
+)
+
 // A FindingCode is the kind of a finding.
 type FindingCode string
+
+// Level returns the level of findings of the kind.
+func (c FindingCode) Level() Level {
+	switch c {
+	case FindingNeverSigned, FindingNoDeployment, FindingAuthorClaimed, FindingAuthorUnknown, FindingNobodyLinks,
+		FindingTooLarge:
+		return Warning
+	}
+	return Error
+}
 
 // The kinds of findings.
 const (
@@ -349,6 +368,11 @@ type Review struct {
 	Unchecked string `json:"unchecked,omitzero"`
 }
 
+// HasErrors reports whether any finding is an error. Those beyond MaxFindings may be.
+func (r Review) HasErrors() bool {
+	return r.Truncated > 0 || slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level == Error })
+}
+
 // MaxFindings is the maximum number of findings that a Review lists.
 const MaxFindings = 200
 
@@ -365,7 +389,7 @@ func (l *linter) add(code FindingCode, field, fix, format string, args ...any) {
 		l.review.Truncated++
 		return
 	}
-	l.review.Findings = append(l.review.Findings, Finding{code, field, fmt.Sprintf(format, args...), fix})
+	l.review.Findings = append(l.review.Findings, Finding{code, code.Level(), field, fmt.Sprintf(format, args...), fix})
 }
 
 func (l *linter) requires(s ledger.State) bool {
