@@ -147,6 +147,7 @@ func recordEnvelope(ctx context.Context, p *cli.Program, l cli.Location, a *atte
 		if commit, err := c.Commit(ctx, record.Org, record.Repo, record.Commit); err == nil {
 			state = commit.State.String()
 			defer display.UselessClaim(p.Stderr, commit, record.ID, time.Now())
+			defer display.Uncounted(p.Stderr, commit, record)
 		}
 		terminal.Printf(p.Hints(), "%s %s %s (%v) on %s. State: %s\n", verb, terminal.Printable(record.Predicate),
 			record.Result.Status, display.Milliseconds(record.Result.DurationMS), a.repo.At(record.Commit), state)

@@ -28,11 +28,13 @@ func newReview(p *cli.Program) *cobra.Command {
 			Long: `Signs and records that you approve a commit: a statement of the predicate
 review:code with the result pass, and with --comment as an annotation. You sign
 here, in the terminal, and depend on no script of the server; see docs/reviews.md
-for approvals in the web interface.
+for approvals in the web interface. If the approval does not count, such as that
+of the author, the reason is printed.
 
 With --cert the statement is sent with the certificate of the key, otherwise the
 key must be an identity of the org. The private key must not be encrypted.`,
 			Example: `  ledgerd review approve acme/api --commit 5f2a1c9 --key ann.key
+  ledgerd review approve --key ann.key
   ledgerd review approve acme/api --commit feature --key ann.key --cert ann.crt --comment 'Looks good'`,
 		}, cli.RepoArg)),
 		newReviewOf(p, review.RequestChanges, p.Takes(&cobra.Command{
@@ -70,12 +72,12 @@ func newReviewOf(p *cli.Program, verdict review.Verdict, command *cobra.Command)
 	}
 
 	flags := command.Flags()
-	flags.StringVar(&a.commit, "commit", "", "commit to review, a sha or a git `rev`")
+	flags.StringVar(&a.commit, "commit", "", "commit to review, a sha or a git `rev` (default HEAD)")
 	flags.StringVar(&a.predicate, "predicate", review.Predicate, "`name` of the predicate, which begins with review:")
 	flags.StringVar(&a.key, "key", "", "private key to sign with, a PEM `file`")
 	flags.StringVar(&a.cert, "cert", "", "certificate of the key, with its chain, a PEM `file`")
 	flags.StringVar(&comment, "comment", "", "`text` to sign with the verdict, at most 2000 characters")
-	flagvalue.Require(command, "commit", "key")
+	flagvalue.Require(command, "key")
 	flagvalue.RequireRev(command, "commit")
 	return command
 }
@@ -107,7 +109,7 @@ names that a CA certifies. The policy may require others.`,
 				return cli.PrintList(p, waitingForReview(ctx, c.Client, org, repo), limit, columns, func(w unreviewed) []any {
 					at := cli.RepoName{Org: org, Repo: w.Repo}.At(w.Commit)
 					needs := fmt.Sprintf("%s (%d of %d)", w.Review.Predicate, w.Review.Have, w.Review.Need)
-					return []any{at, terminal.OrDash(w.Branch), terminal.Since(w.At), w.Subject, needs, w.named()}
+					return []any{at, terminal.OrDash(w.Branch), w.At, w.Subject, needs, w.named()}
 				})
 			})
 		},

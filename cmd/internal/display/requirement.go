@@ -2,11 +2,26 @@ package display
 
 import (
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
+
+// Uncounted prints for which unmet requirements an attestation that passes does not count, with their reasons.
+func Uncounted(w io.Writer, c ledger.Commit, a ledger.AttestationRecord) {
+	for _, r := range c.Requirements {
+		if !r.Applies || r.Met || a.Result.Status != ledger.Pass || slices.Contains(r.SignersCounted, a.Identity) {
+			continue
+		}
+		if prefix, isPrefix := strings.CutSuffix(r.Predicate, "*"); isPrefix && strings.HasPrefix(a.Predicate, prefix) ||
+			r.Predicate == a.Predicate {
+			terminal.Printf(w, "NOTE: it does not count for %s: %s\n", r.State, terminal.Printable(r.Reason))
+		}
+	}
+}
 
 // Requirements prints a line for each requirement of a policy.
 func Requirements(w io.Writer, requirements []ledger.RequirementStatus, now time.Time) {
