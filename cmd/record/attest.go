@@ -131,8 +131,7 @@ EXIT STATUS
 // signingFlags defines the flags that say who signs.
 func (a *attestRequest) signingFlags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&a.key, "key", "", "private key to sign with, a PEM `file`")
-	flags.StringVar(&a.cert, "cert", "", "certificate of the key, with its chain, a PEM `file`")
+	a.signerFiles.flags(command)
 	flags.BoolVar(&a.ci, "ci", false, "sign as the CI job, without a key: the server certifies a new one for ten minutes")
 	flags.StringArrayVar(&a.annotations, "annotation", nil, "`key=value` to add to the statement; repeatable")
 }
@@ -220,7 +219,7 @@ func (a *attestRequest) signer(p *cli.Program, command *cobra.Command) (s *signi
 	case a.ci:
 		job, err = newJobSigner(p, command, a.repo.Org, a.needsState)
 	case a.envelope == "":
-		s, err = signing.Load(a.key, a.cert)
+		s, err = a.load()
 	}
 	return s, job, err
 }

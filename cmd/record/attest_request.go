@@ -29,11 +29,11 @@ type attestRequest struct {
 	envelope           string // file name
 	index              string // file name
 	artifacts          []attestation.Artifact
-	key, cert          string // file names
-	ci                 bool   // sign as the CI job, with a key of its own
-	out                string // file name
-	claim              mergeclaim.Request
-	claimed            []byte // the statement of the claim
+	signerFiles
+	ci      bool   // sign as the CI job, with a key of its own
+	out     string // file name
+	claim   mergeclaim.Request
+	claimed []byte // the statement of the claim
 	// required is the state that the commit must have reached, if needsState is set.
 	required    ledger.State
 	needsState  bool

@@ -30,7 +30,7 @@ type exceptionRequest struct {
 	reason      string
 	until       ledger.Time
 	lasts       ledger.Duration
-	key, cert   string // file names
+	signerFiles
 }
 
 // flags defines the flags that grant and end share.
@@ -39,8 +39,7 @@ func (q *exceptionRequest) flags(command *cobra.Command) {
 	flags.StringVar(&q.rev, "commit", "HEAD", "commit of the exception, a sha or a git `rev`")
 	flags.StringVar(&q.requirement, "requirement", "", "`name` of the requirement in the policy")
 	flags.StringVar(&q.reason, "reason", "", "`text` that says why, at most 1000 characters")
-	flags.StringVar(&q.key, "key", "", "private key to sign with, a PEM `file`")
-	flags.StringVar(&q.cert, "cert", "", "certificate of the key, with its chain, a PEM `file`")
+	q.signerFiles.flags(command)
 	flagvalue.Require(command, "requirement", "reason", "key")
 	flagvalue.RequireRev(command, "commit")
 }
@@ -120,7 +119,7 @@ const maxCounting = 200
 // recordException records an exception. Without an end, it ends those before it.
 func recordException(p *cli.Program, command *cobra.Command, args []string, q exceptionRequest) error {
 	return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-		signer, err := signing.Load(q.key, q.cert)
+		signer, err := q.load()
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
-	"github.com/ledgerd/ledgerd/cmd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -20,7 +19,7 @@ type rollbackRequest struct {
 	environment string
 	commit, to  string // revs
 	reason      string
-	key, cert   string // file names
+	signerFiles
 }
 
 func newRollback(p *cli.Program) *cobra.Command {
@@ -60,8 +59,7 @@ EXIT STATUS
 	flags.StringVar(&q.reason, "reason", "", "`text` that says why, at most 1000 characters")
 	flags.StringVar(&q.to, "to", "", "commit that runs instead, a sha or a git `rev`")
 	flags.StringVar(&q.commit, "commit", "", "commit to roll back, a sha or a git `rev` (default: what runs)")
-	flags.StringVar(&q.key, "key", "", "private key to sign with, a PEM `file`")
-	flags.StringVar(&q.cert, "cert", "", "certificate of the key, with its chain, a PEM `file`")
+	q.signerFiles.flags(command)
 	flagvalue.Require(command, "reason", "key")
 	flagvalue.RequireRev(command, "commit", "to")
 	return command
@@ -69,7 +67,7 @@ EXIT STATUS
 
 // rollBack records a rollback.
 func rollBack(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, q rollbackRequest) error {
-	signer, err := signing.Load(q.key, q.cert)
+	signer, err := q.load()
 	if err != nil {
 		return err
 	}
