@@ -56,6 +56,7 @@ var mayNotImport = map[string][]string{
 	"server/web/policytext":     {"net/http", "context"},
 
 	"ledger/attestation/bulk":  impure,
+	"ledger/identity/sshkey":   impure,
 	"ledger/proof/receipt":     impure,
 	"ledger/proof/trustpolicy": impure,
 	"ledger/proof/verify":      impure,

@@ -87,8 +87,10 @@ var mayImport = map[string][]string{
 	},
 	"cmd/internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
 	"cmd/internal/seen":         {"internal/atomicfile", "ledger"},
-	"cmd/internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
-	"cmd/internal/subprocess":   {"internal/config", "ledger"},
+	"cmd/internal/signing": {
+		"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity", "ledger/identity/sshkey",
+	},
+	"cmd/internal/subprocess": {"internal/config", "ledger"},
 	// Verifies what a server says, as its client.
 	"cmd/internal/verify": {
 		"client", "cmd/internal/evidence", "cmd/internal/seen", "internal/parallel", "ledger", "ledger/attestation",
@@ -353,7 +355,8 @@ var mayImport = map[string][]string{
 	"internal/terminal":    {"ledger"},
 	"internal/buildinfo":   {},
 	// The domain. The types that all share are in ledger, which imports only radar and forge.
-	"ledger/identity":          {"ledger", "ledger/internal/publickey", "ledger/internal/text"},
+	"ledger/identity":          {"ledger", "ledger/identity/sshkey", "ledger/internal/publickey", "ledger/internal/text"},
+	"ledger/identity/sshkey":   {"ledger/internal/publickey", "ledger/internal/text"},
 	"ledger/identity/sigstore": {"ledger/identity", "ledger/internal/publickey", "ledger/internal/text"},
 	"ledger":                   {"ledger/forge", "ledger/internal/text", "ledger/radar"},
 	"ledger/exchange": {
@@ -399,8 +402,8 @@ var mayImport = map[string][]string{
 	"ledger/proof/receipt":          {"ledger", "ledger/attestation", "ledger/identity", "ledger/proof"},
 	"ledger/proof/trustpolicy":      {"ledger/internal/publickey"},
 	"ledger/proof/verify": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/passkey", "ledger/policy",
-		"ledger/proof", "ledger/proof/receipt", "ledger/proof/trustpolicy",
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/identity/sshkey", "ledger/passkey",
+		"ledger/policy", "ledger/proof", "ledger/proof/receipt", "ledger/proof/trustpolicy",
 	},
 	"ledger/internal/issuer":     {},
 	"ledger/internal/publickey":  {}, // which keys are accepted

@@ -3,6 +3,9 @@ package cmd
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
 	"io"
 	"os"
 	"regexp"
@@ -10,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
@@ -182,4 +186,21 @@ func TestTerminalQuestions(t *testing.T) {
 		t.Errorf("asked despite --yes:\n%s", text)
 	}
 	p.contains(p.script(0, "identity", "revoke", identity, "--org", "acme"), "Revoked "+identity)
+}
+
+// The passphrase of an encrypted key is asked for on a terminal.
+func TestTerminalAsksForPassphrases(t *testing.T) {
+	p := atTerminal(t)
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	must.OK(t, err)
+	encrypted := must.Get(ssh.MarshalPrivateKeyWithPassphrase(key, "ann@laptop", []byte("open sesame")))(t)
+	must.OK(t, os.WriteFile("ann", pem.EncodeToMemory(encrypted), 0o600))
+	line := ssh.MarshalAuthorizedKey(must.Get(ssh.NewPublicKey(public))(t))
+	must.OK(t, os.WriteFile("ann.pub", line, 0o600))
+	p.script(0, "identity", "add", "--org", "acme", "--key", "ann.pub", "--dn", "cn=ann,ou=dev,o=acme")
+
+	attest := []string{"attest", "acme/api", "--commit", strings.Repeat("1", 40), "--predicate", "test:go", "--status",
+		"pass", "--key", "ann"}
+	p.contains(p.types("open sesame\n", 0, attest...), "Passphrase of ann:", "Recorded test:go pass")
+	p.contains(p.types("open\n", 1, attest...), "Passphrase of ann:", "wrong passphrase")
 }

@@ -347,7 +347,7 @@ func cosignFile(t testing.TB, name string) []byte {
 // cosignAuthority returns the CA of the cosign fixtures.
 func cosignAuthority(t testing.TB) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
-	key, err := identity.ParsePrivateKey(cosignFile(t, "ca.key"))
+	key, err := identity.ParsePrivateKey(cosignFile(t, "ca.key"), nil)
 	must.OK(t, err)
 	certs, err := identity.ParseCertificates(cosignFile(t, "ca.crt"))
 	must.OK(t, err)

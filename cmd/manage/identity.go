@@ -30,9 +30,9 @@ func newIdentityAdd(p *cli.Program) *cobra.Command {
 		Use:   "add",
 		Short: "Trust a key, a certificate, a root or keyless signers",
 		Long: `Adds a trusted signer to an org: --cert takes a certificate, whose subject names
-the signer; --key takes a public key and needs --dn. --root takes a CA and trusts
-every certificate that it issued, if it is valid at the time and allowed to sign
-code; --dn-pattern limits it to some subjects.
+the signer; --key takes a public key, PEM or OpenSSH, and needs --dn. --root
+takes a CA and trusts every certificate that it issued, if it is valid at the
+time and allowed to sign code; --dn-pattern limits it to some subjects.
 
 --sigstore takes no file: it admits keyless Sigstore bundles that the trusted
 root verifies and whose certificate matches --issuer, --subject, --repository-id,
@@ -49,6 +49,7 @@ another forge, gitlab.acme.example:eve: it stands for the no-reply addresses.
 		Example: `  ledgerd identity add --org acme --cert ci.crt --may 'test:*,build:*'
   ledgerd identity add --org acme --root ca.crt --dn-pattern 'ou=build,o=acme'
   ledgerd identity add --org acme --key ci.pub --dn 'cn=ci,ou=build,o=acme' --email ci@acme.example
+  ledgerd identity add --org acme --key ~/.ssh/id_ed25519.pub --dn 'cn=eve,ou=dev,o=acme' --login github:eve
   ledgerd identity add --org acme --cert eve.crt --email eve@acme.example,eve@home.example --login github:eve
   ledgerd identity add --org acme --sigstore --trusted-root public-good \
     --issuer https://token.actions.githubusercontent.com --repository-id 495574555 \
@@ -87,7 +88,7 @@ another forge, gitlab.acme.example:eve: it stands for the no-reply addresses.
 	cli.OrgFlag(command, &org)
 	flags.StringVar(&cert, "cert", "", "certificate of one signer, a PEM `file`")
 	flags.StringVar(&root, "root", "", "certificate of a CA, a PEM `file`")
-	flags.StringVar(&key, "key", "", "public key of one signer, a PEM `file`")
+	flags.StringVar(&key, "key", "", "public key of one signer, a `file` in PEM or of OpenSSH, such as id_ed25519.pub")
 	flags.BoolVar(&keyless, "sigstore", false, "admit keyless Sigstore bundles")
 	sigstoreFlags(command, &entry)
 	flags.StringVar(&n.DN, "dn", "", "distinguished `name` of the signer of a key or of keyless bundles")
@@ -100,7 +101,7 @@ another forge, gitlab.acme.example:eve: it stands for the no-reply addresses.
 	return command
 }
 
-// readNewIdentity reads the PEM file of an identity; a keyless one has none.
+// readNewIdentity reads the file of an identity; a keyless one has none.
 func readNewIdentity(p *cli.Program, n *identity.NewIdentity, file string) error {
 	if n.Kind == identity.SigstoreIdentity {
 		return nil

@@ -73,7 +73,9 @@ the command; but a command that you do not trust can get them from the shell, so
 sign in a job of its own. See docs/identities.md.
 
 With --cert the statement is sent as a Sigstore bundle with the certificate,
-otherwise as a DSSE envelope. The private key must not be encrypted.
+otherwise as a DSSE envelope. --key is a private key in PEM or of OpenSSH; if
+that is encrypted, attest asks for its passphrase on the terminal. If --key is a
+public key, ssh-agent (SSH_AUTH_SOCK) signs, and the command can use it, too.
 
 A deployment (--predicate deploy:ENV) is 'ledgerd deploy': use that. One that
 does not count is recorded as a violation, with the reasons. With --require-state
@@ -219,7 +221,7 @@ func (a *attestRequest) signer(p *cli.Program, command *cobra.Command) (s *signi
 	case a.ci:
 		job, err = newJobSigner(p, command, a.repo.Org, a.needsState)
 	case a.envelope == "":
-		s, err = a.load()
+		s, err = a.load(p)
 	}
 	return s, job, err
 }

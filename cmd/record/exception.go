@@ -119,7 +119,7 @@ const maxCounting = 200
 // recordException records an exception. Without an end, it ends those before it.
 func recordException(p *cli.Program, command *cobra.Command, args []string, q exceptionRequest) error {
 	return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-		signer, err := q.load()
+		signer, err := q.load(p)
 		if err != nil {
 			return err
 		}

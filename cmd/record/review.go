@@ -32,9 +32,11 @@ for approvals in the web interface. If the approval does not count, such as that
 of the author, the reason is printed.
 
 With --cert the statement is sent with the certificate of the key, otherwise the
-key must be an identity of the org. The private key must not be encrypted.`,
+key must be an identity of the org. An SSH key, or a public key whose private
+key is in ssh-agent, does as well.`,
 			Example: `  ledgerd review approve acme/api --commit 5f2a1c9 --key ann.key
   ledgerd review approve --key ann.key
+  ledgerd review approve acme/api --commit 5f2a1c9 --key ~/.ssh/id_ed25519.pub
   ledgerd review approve acme/api --commit feature --key ann.key --cert ann.crt --comment 'Looks good'`,
 		}, cli.RepoArg)),
 		newReviewOf(p, review.RequestChanges, p.Takes(&cobra.Command{

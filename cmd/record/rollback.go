@@ -67,7 +67,7 @@ EXIT STATUS
 
 // rollBack records a rollback.
 func rollBack(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, q rollbackRequest) error {
-	signer, err := q.load()
+	signer, err := q.load(p)
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (s *setup) createKey(_ context.Context, k key) error {
 			"nobody can have read it", keyFile)
 	}
 
-	if _, err := signing.Load(keyFile, s.path(k.name+".crt")); err != nil {
+	if _, err := signing.Load(keyFile, s.path(k.name+".crt"), nil); err != nil {
 		return err
 	}
 	s.add("key", k.name+".key", false, "")

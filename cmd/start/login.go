@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
@@ -92,13 +91,8 @@ func readToken(p *cli.Program, server string) (string, error) {
 		terminal.Printf(p.Stderr, "ledgerd: %s is not https: the token is sent unencrypted\n", server)
 	}
 
-	var text []byte
-	var err error
-	if f, ok := p.Stdin.(*os.File); ok && terminal.IsTerminal(f) {
-		terminal.Printf(p.Stderr, "API token of %s: ", server)
-		text, err = term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(p.Stderr)
-	} else {
+	text, asked, err := terminal.AskSecret(p.Stdin, p.Stderr, "API token of "+server+":")
+	if !asked {
 		text, err = bufio.NewReader(io.LimitReader(p.Stdin, 4096)).ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			err = nil

@@ -3,7 +3,10 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
+
+	"golang.org/x/term"
 )
 
 // maxAnswer is the number of characters that are read for an answer.
@@ -27,6 +30,19 @@ func Ask(in io.Reader, w io.Writer, question string) (bool, error) {
 func AskName(in io.Reader, w io.Writer, question, name string) (bool, error) {
 	answer, err := readAnswer(in, w, Clean(question)+" ")
 	return err == nil && answer == name, err
+}
+
+// AskSecret asks on w for a secret, and reads it from in without showing it. ok is false if in is not a
+// terminal, and nothing was asked.
+func AskSecret(in io.Reader, w io.Writer, question string) (secret []byte, ok bool, err error) {
+	f, isFile := in.(*os.File)
+	if !isFile || !IsTerminal(f) {
+		return nil, false, nil
+	}
+	fmt.Fprint(w, Clean(question)+" ")
+	secret, err = term.ReadPassword(int(f.Fd()))
+	fmt.Fprintln(w)
+	return secret, true, err
 }
 
 // readAnswer prints a question, and reads the answer without the spaces around it.

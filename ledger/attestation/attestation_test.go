@@ -264,7 +264,7 @@ func BenchmarkVerify(b *testing.B) {
 // FuzzVerify looks for bodies that cause a panic or an error other than a *ledger.Error,
 // or that are accepted with a payload that was not signed.
 func FuzzVerify(f *testing.F) {
-	key := ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key")))
+	key := ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key"), nil))
 	leaf := ledgertest.Must(identity.ParseCertificates(ledgertest.CosignFile("leaf.crt")))
 	chain := append(leaf, ledgertest.Must(identity.ParseCertificates(ledgertest.CosignFile("ca.crt")))...)
 	signed := map[[sha256.Size]byte]bool{}

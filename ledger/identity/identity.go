@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity/sshkey"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
@@ -128,8 +129,9 @@ func (i Identity) Addresses() []string {
 func (i Identity) AuthorNames() []string { return slices.Concat(i.Addresses(), i.Logins) }
 
 // A NewIdentity is the body of a request to trust a key, a root or keyless signers. PEM holds a
-// public key, which requires a DN, or an X.509 certificate, whose subject is the DN. A
-// SigstoreIdentity has Sigstore, DN and May instead.
+// public key, which requires a DN, or an X.509 certificate, whose subject is the DN. The public key may also
+// be the line of an OpenSSH public key, and is stored as PEM. A SigstoreIdentity has Sigstore, DN and May
+// instead.
 type NewIdentity struct {
 	Kind  Kind   `json:"kind"`
 	PEM   string `json:"pem,omitzero"`
@@ -154,12 +156,16 @@ func (n NewIdentity) Identity() (Identity, error) {
 	if n.Sigstore != nil {
 		return Identity{}, ledger.FieldErrorf(ledger.CodeInvalidField, "sigstore", "allowed only for the kind sigstore")
 	}
-	m, err := readMaterial(n.PEM)
+	pemText, err := asPEM(n.PEM)
+	if err != nil {
+		return Identity{}, err
+	}
+	m, err := readMaterial(pemText)
 	if err != nil {
 		return Identity{}, err
 	}
 
-	id := Identity{Kind: n.Kind, PEM: n.PEM}
+	id := Identity{Kind: n.Kind, PEM: pemText}
 	switch n.Kind {
 	case KeyIdentity:
 		id.DN, err = n.keyDN(m)
@@ -403,6 +409,24 @@ func (n NewIdentity) checkGivenDN(subject DN) error {
 	return nil
 }
 
+// asPEM returns a public key of OpenSSH as PEM, and any other text as it is.
+func asPEM(given string) (string, error) {
+	if strings.Contains(given, "-----BEGIN ") {
+		return given, nil
+	}
+	keys, err := sshkey.ParsePublic(given)
+	if err != nil {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "%v", err)
+	}
+	switch len(keys) {
+	case 0:
+		return given, nil
+	case 1:
+		return PublicPEM(keys[0])
+	}
+	return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "has %d SSH keys: register one at a time", len(keys))
+}
+
 // A material is the content of an identity's PEM.
 type material struct {
 	pub  crypto.PublicKey
@@ -427,7 +451,7 @@ func parseMaterial(pemText string) (material, error) {
 	refuse := func(format string, args ...any) (material, error) {
 		return material{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", format, args...)
 	}
-	if strings.Contains(pemText, "PRIVATE KEY-----") {
+	if strings.Contains(pemText, "PRIVATE KEY-----") || strings.Contains(pemText, "PuTTY-User-Key-File") {
 		return refuse("contains a private key, which is compromised now: create a new one and register its public key")
 	}
 	if len(pemText) > maxPEM {
@@ -435,8 +459,12 @@ func parseMaterial(pemText string) (material, error) {
 	}
 
 	block, rest := pem.Decode([]byte(pemText))
+	if block == nil && strings.Contains(pemText, "BEGIN SSH2 PUBLIC KEY") {
+		return refuse("an SSH key in the format of RFC 4716 is not read (convert it with 'ssh-keygen -i -f FILE')")
+	}
 	if block == nil {
-		return refuse("no PEM block found (it begins with -----BEGIN PUBLIC KEY----- or -----BEGIN CERTIFICATE-----)")
+		return refuse("no PEM block found (it begins with -----BEGIN PUBLIC KEY----- or -----BEGIN CERTIFICATE-----), and " +
+			"no SSH key (such as ssh-ed25519 AAAA…)")
 	}
 	if len(strings.TrimSpace(string(rest))) > 0 {
 		return refuse("more text follows the PEM block: register one key or certificate at a time")

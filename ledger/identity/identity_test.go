@@ -107,7 +107,6 @@ func TestNewIdentityRefused(t *testing.T) {
 		field, reason string
 	}{
 		{"no PEM", asKey("", dn, ""), "pem", "no PEM block"},
-		{"an SSH key", asKey("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA ci", dn, ""), "pem", "no PEM block"},
 		{"two keys", asKey(bare+bare, dn, ""), "pem", "more text follows"},
 		{"a chain", asKey(ci+root, "", ""), "pem", "more text follows"},
 		{"a private key", asKey(string(ledgertest.CosignFile("leaf.key")), dn, ""), "pem", "is compromised now"},
@@ -152,6 +151,7 @@ func TestNewIdentityRefused(t *testing.T) {
 			"use key, root or sigstore"},
 
 		{"a bare root", asRoot(bare, dn, ""), "pem", "must be a CA certificate"},
+		{"an SSH key as a root", asRoot(sshLine(key.Public()), dn, ""), "pem", "must be a CA certificate"},
 		{"a leaf as a root", asRoot(ci, "", ""), "pem", "not a CA certificate"},
 		{"a CA that may not sign",
 			asRoot(named(ledgertest.CIName(), func(c *x509.Certificate) {

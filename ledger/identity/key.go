@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"strings"
 
+	"github.com/ledgerd/ledgerd/ledger/identity/sshkey"
 	"github.com/ledgerd/ledgerd/ledger/internal/publickey"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
@@ -141,6 +142,15 @@ func (m *message) digest(h crypto.Hash) []byte {
 	}
 }
 
+// PublicPEM returns a public key in PEM.
+func PublicPEM(pub crypto.PublicKey) (string, error) {
+	_, spki, err := DigestKey(pub)
+	if err != nil {
+		return "", err
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: spki})), nil
+}
+
 // Fingerprint returns the hex SHA-256 of the key's DER SubjectPublicKeyInfo. Identities
 // and the keyids of DSSE envelopes identify a key by it.
 func Fingerprint(pub crypto.PublicKey) (string, error) {
@@ -161,9 +171,10 @@ func DigestKey(pub crypto.PublicKey) (digest [sha256.Size]byte, spki []byte, err
 	return sha256.Sum256(spki), spki, nil
 }
 
-// ParsePrivateKey parses an unencrypted private key in PEM: PKCS #8, SEC 1 or PKCS #1.
-// Its type must be one that Sign supports.
-func ParsePrivateKey(text []byte) (crypto.Signer, error) {
+// ParsePrivateKey parses a private key in PEM: PKCS #8, SEC 1, PKCS #1, or the format of OpenSSH. Its
+// type must be one that Sign supports. Only a key of OpenSSH may be encrypted: then passphrase is called
+// for its passphrase, unless it is nil.
+func ParsePrivateKey(text []byte, passphrase func() ([]byte, error)) (crypto.Signer, error) {
 	block, rest := pem.Decode(text)
 	for block != nil && block.Type == "EC PARAMETERS" { // openssl writes them first
 		block, rest = pem.Decode(rest)
@@ -171,7 +182,7 @@ func ParsePrivateKey(text []byte) (crypto.Signer, error) {
 	if block == nil {
 		return nil, errors.New("no private key found: expected PEM")
 	}
-	key, err := parsePrivateBlock(block)
+	key, err := parsePrivateBlock(block, passphrase)
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +196,10 @@ func ParsePrivateKey(text []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-func parsePrivateBlock(block *pem.Block) (key any, err error) {
+func parsePrivateBlock(block *pem.Block, passphrase func() ([]byte, error)) (key any, err error) {
 	switch {
+	case block.Type == sshkey.PrivateType:
+		key, err = sshkey.ParsePrivate(block, passphrase)
 	case block.Type == "PRIVATE KEY":
 		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
 	case strings.HasPrefix(block.Type, "ENCRYPTED ") || block.Headers["DEK-Info"] != "":

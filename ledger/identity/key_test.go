@@ -234,7 +234,7 @@ func TestParsePrivateKey(t *testing.T) {
 		err        string
 	}{
 		{"cosign's test key", string(ledgertest.CosignFile("leaf.key")),
-			ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key"))), ""},
+			ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key"), nil)), ""},
 		{"PKCS #8 of Ed25519", pkcs8(edKey), edKey, ""},
 		{"PKCS #8 of ECDSA", pkcs8(ecKey), ecKey, ""},
 		{"PKCS #8 of RSA", pkcs8(rsaKey), rsaKey, ""},
@@ -254,7 +254,7 @@ func TestParsePrivateKey(t *testing.T) {
 
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := identity.ParsePrivateKey([]byte(test.text))
+			got, err := identity.ParsePrivateKey([]byte(test.text), nil)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("got %v, want error with %q", err, test.err)

@@ -13,17 +13,14 @@ func Sign(key crypto.Signer, signing []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &message{text: signing}
-	signed, hash := m.text, crypto.Hash(0) // Ed25519 does its own hashing
+	hash := crypto.Hash(0) // Ed25519 does its own hashing
 	switch public := public.(type) {
 	case ecdsaKey:
 		hash = public.hash
-		signed = m.digest(hash)
 	case rsaKey:
 		hash = crypto.SHA256
-		signed = m.digest(hash)
 	}
-	sig, err := key.Sign(rand.Reader, signed, hash)
+	sig, err := crypto.SignMessage(key, rand.Reader, signing, hash)
 	if err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}

@@ -99,7 +99,7 @@ func wantCertified(t *testing.T, body []byte, want [sha256.Size]byte, certified 
 func TestSigningKeyCosign(t *testing.T) {
 	ofFile, _ := ledgertest.PublicKeyIn(string(ledgertest.CosignFile("p256.pub")))
 	p256 := spkiDigest(ofFile)
-	leaf := spkiDigest(ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key"))).Public())
+	leaf := spkiDigest(ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key"), nil)).Public())
 
 	for file, test := range map[string]struct {
 		want      [sha256.Size]byte

@@ -5,7 +5,6 @@ package signing
 import (
 	"crypto"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/identity/sshkey"
 )
 
 // A Signer signs statements. With a certificate, which names the signer, it creates
@@ -24,18 +24,16 @@ type Signer struct {
 	chain []*x509.Certificate // leaf first; nil without a certificate
 }
 
-// Load returns a Signer with the private key in keyFile. If certFile is not empty, it
-// holds the certificate of the key and optionally its chain.
-func Load(keyFile, certFile string) (*Signer, error) {
+// Load returns a Signer with the private key in keyFile. If that is a public key, ssh-agent has the
+// private one. If certFile is not empty, it holds the certificate of the key and optionally its chain.
+// passphrase, unless it is nil, asks for the passphrase of an encrypted key.
+func Load(keyFile, certFile string, passphrase func() ([]byte, error)) (*Signer, error) {
 	text, err := os.ReadFile(keyFile)
 	if err != nil {
 		return nil, err
 	}
-	if encrypted := encryptedKey(string(text)); encrypted != "" {
-		return nil, fmt.Errorf("%s: %s", keyFile, encrypted)
-	}
 	s := &Signer{}
-	if s.key, err = identity.ParsePrivateKey(text); err != nil {
+	if s.key, err = parseKey(text, passphrase); err != nil {
 		return nil, fmt.Errorf("%s: %w", keyFile, err)
 	}
 	if certFile == "" {
@@ -55,10 +53,45 @@ func Load(keyFile, certFile string) (*Signer, error) {
 	return s, nil
 }
 
-// encryptedKey returns an error message with advice if a private key is encrypted, or
-// else "".
-func encryptedKey(text string) string {
+// parseKey returns the private key in a text, or the one in ssh-agent whose public key is in it.
+func parseKey(text []byte, passphrase func() ([]byte, error)) (crypto.Signer, error) {
+	if refused := unreadable(string(text)); refused != "" {
+		return nil, errors.New(refused)
+	}
+	public, err := publicKey(string(text))
+	if err != nil {
+		return nil, err
+	}
+	if public != nil {
+		return newAgentKey(public, os.Getenv("SSH_AUTH_SOCK"))
+	}
+	return identity.ParsePrivateKey(text, passphrase)
+}
+
+// publicKey returns the public key in a text, or nil if it has none.
+func publicKey(text string) (crypto.PublicKey, error) {
+	if strings.Contains(text, "BEGIN PUBLIC KEY") {
+		return identity.Identity{PEM: text}.PublicKey()
+	}
+	if strings.Contains(text, "-----BEGIN ") {
+		return nil, nil
+	}
+	keys, err := sshkey.ParsePublic(text)
 	switch {
+	case err != nil || len(keys) == 0:
+		return nil, err
+	case len(keys) > 1:
+		return nil, fmt.Errorf("it has %d SSH keys, and signing takes one (put it into a file of its own)", len(keys))
+	}
+	return keys[0], nil
+}
+
+// unreadable returns an error message with advice if a private key is encrypted or in a form that cannot be
+// read, or else "".
+func unreadable(text string) string {
+	switch {
+	case strings.Contains(text, "PuTTY-User-Key-File"):
+		return "keys of PuTTY are not supported: export it as an OpenSSH key with puttygen"
 	case strings.Contains(text, "BEGIN ENCRYPTED SIGSTORE PRIVATE KEY"),
 		strings.Contains(text, "BEGIN ENCRYPTED COSIGN PRIVATE KEY"):
 		return "encrypted cosign keys are not supported: sign with cosign and record its bundle with --envelope, " +
@@ -118,13 +151,11 @@ func (s *Signer) Name(identities []identity.Identity, commit, predicate string) 
 // refuse it as invalid. It signs the statement and verifies it like the ledger, with a keyring that
 // trusts the key.
 func (s *Signer) CheckStatement(statement []byte) (commit string, err error) {
-	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
+	public, err := identity.PublicPEM(s.key.Public())
 	if err != nil {
 		return "", err
 	}
-	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	keys, err := identity.NewKeyring(
-		[]identity.Identity{{Kind: identity.KeyIdentity, DN: "cn=signer", PEM: string(public)}}, nil)
+	keys, err := identity.NewKeyring([]identity.Identity{{Kind: identity.KeyIdentity, DN: "cn=signer", PEM: public}}, nil)
 	if err != nil {
 		return "", err
 	}

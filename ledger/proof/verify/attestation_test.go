@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -182,6 +183,8 @@ func TestPinnedKeys(t *testing.T) {
 	}{
 		"PEM":             {ci.id.PEM, OK},
 		"several":         {"\n" + eve.id.PEM + ci.id.PEM + "\n\n", OK},
+		"SSH keys":        {"# ours\n" + sshLine(t, eve) + sshLine(t, ci), OK},
+		"other SSH keys":  {sshLine(t, eve), Failed},
 		"list":            {list(func(*identity.Identity) {}), OK},
 		"another key":     {eve.id.PEM, Failed},
 		"limited in list": {list(func(i *identity.Identity) { i.May = identity.Predicates{"lint:*"} }), Failed},
@@ -199,6 +202,12 @@ func TestPinnedKeys(t *testing.T) {
 	}
 }
 
+// sshLine returns the public key of a signer in the format of OpenSSH.
+func sshLine(t *testing.T, s signer) string {
+	t.Helper()
+	return string(ssh.MarshalAuthorizedKey(must.Get(ssh.NewPublicKey(s.key.Public()))(t)))
+}
+
 func TestFilesOfKeysThatAreRefused(t *testing.T) {
 	id := newSigner(t, "cn=ci,ou=build,o=acme").id
 	for name, file := range map[string]string{
@@ -209,6 +218,7 @@ func TestFilesOfKeysThatAreRefused(t *testing.T) {
 		"private key":        "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
 		"broken key":         "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
 		"broken certificate": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+		"SSH certificate":    "ssh-ed25519-cert-v01@openssh.com AAAAIHNzaC1lZDI1NTE5LWNlcnQtdjAxQG9wZW5zc2guY29t",
 		"broken list":        "[{}",
 		"list without a key": `[{"kind":"key","dn":"cn=a"}]`,
 		"too large":          strings.Repeat(" ", MaxKeyFile+1),

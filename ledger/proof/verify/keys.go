@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/identity/sshkey"
 )
 
 // The limits of keys: in a file, and listed by a ledger.
@@ -43,7 +44,7 @@ func Listed(identities []identity.Identity, parse identity.RootParser, roots ...
 func Recorded(ring *identity.Keyring) Keys { return Keys{ring: ring} }
 
 // ParseKeys parses a file of pinned keys: the JSON list that 'ledgerd identity list -o json'
-// prints, or public keys and certificates in PEM.
+// prints, public keys and certificates in PEM, or public keys of OpenSSH.
 func ParseKeys(text []byte) (Keys, error) {
 	if len(text) > MaxKeyFile {
 		return Keys{}, fmt.Errorf("the file has more than %d bytes", MaxKeyFile)
@@ -54,14 +55,14 @@ func ParseKeys(text []byte) (Keys, error) {
 		if err := ledger.DecodeOpen(text, &k.identities); err != nil {
 			return Keys{}, err
 		}
-	} else if k.identities, err = parsePEM(text); err != nil {
+	} else if k.identities, err = parseText(text); err != nil {
 		return Keys{}, err
 	}
 
 	switch {
 	case len(k.identities) == 0:
 		return Keys{}, errors.New("the file has no keys: want public keys or certificates in PEM, " +
-			"or the output of 'ledgerd identity list -o json'")
+			"public keys of OpenSSH, or the output of 'ledgerd identity list -o json'")
 	case len(k.identities) > MaxKeys:
 		return Keys{}, fmt.Errorf("the file has more than %d keys", MaxKeys)
 	}
@@ -80,6 +81,33 @@ func (k Keys) check() error {
 	return err
 }
 
+// parseText parses public keys of OpenSSH, or else PEM.
+func parseText(text []byte) (list []identity.Identity, err error) {
+	if bytes.Contains(text, []byte("-----BEGIN ")) {
+		return parsePEM(text)
+	}
+	keys, err := sshkey.ParsePublic(string(text))
+	if err != nil {
+		return nil, err
+	}
+	for n, key := range keys {
+		encoded, err := identity.PublicPEM(key)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, pinned(n+1, encoded))
+	}
+	if len(list) == 0 {
+		return parsePEM(text)
+	}
+	return list, nil
+}
+
+// pinned returns the identity of key n of the file.
+func pinned(n int, encoded string) identity.Identity {
+	return identity.Identity{ID: fmt.Sprintf("key %d of the file", n), Kind: identity.KeyIdentity, PEM: encoded}
+}
+
 // parsePEM parses public keys, which have no name, and certificates.
 func parsePEM(text []byte) (list []identity.Identity, err error) {
 	for n := 1; len(list) <= MaxKeys; n++ {
@@ -87,8 +115,7 @@ func parsePEM(text []byte) (list []identity.Identity, err error) {
 		if block, text = pem.Decode(text); block == nil {
 			break
 		}
-		i := identity.Identity{ID: fmt.Sprintf("key %d of the file", n), Kind: identity.KeyIdentity,
-			PEM: string(pem.EncodeToMemory(block))}
+		i := pinned(n, string(pem.EncodeToMemory(block)))
 		if block.Type == "CERTIFICATE" {
 			if i, err = certified(i); err != nil {
 				return nil, fmt.Errorf("key %d of the file: %w", n, err)

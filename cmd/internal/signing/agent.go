@@ -1,0 +1,108 @@
+package signing
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"encoding/asn1"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"slices"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// An agentKey signs with a private key in ssh-agent.
+type agentKey struct {
+	public crypto.PublicKey
+	key    ssh.PublicKey // the same
+	socket string        // of the agent
+}
+
+// newAgentKey returns the key in the agent at a socket whose public key is given. It is an error if the
+// agent does not have it.
+func newAgentKey(public crypto.PublicKey, socket string) (*agentKey, error) {
+	if socket == "" {
+		return nil, errors.New("it is a public key, and there is no ssh-agent with the private one: SSH_AUTH_SOCK is not " +
+			"set (use the private key, or run ssh-agent and ssh-add)")
+	}
+	key, err := ssh.NewPublicKey(public)
+	if err != nil {
+		return nil, err
+	}
+	k := &agentKey{public, key, socket}
+	a, conn, err := k.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+
+	have, err := a.List()
+	if err != nil {
+		return nil, fmt.Errorf("ssh-agent: %w", err)
+	}
+	if !slices.ContainsFunc(have, func(other *agent.Key) bool { return bytes.Equal(other.Blob, key.Marshal()) }) {
+		return nil, fmt.Errorf("it is a public key, and the private one is not among the %d keys in ssh-agent (add it with "+
+			"ssh-add)", len(have))
+	}
+	return k, nil
+}
+
+// dial connects to the agent. The caller must close the connection.
+func (k *agentKey) dial() (agent.ExtendedAgent, io.Closer, error) {
+	conn, err := net.Dial("unix", k.socket)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ssh-agent (SSH_AUTH_SOCK): %w", err)
+	}
+	return agent.NewClient(conn), conn, nil
+}
+
+// Public implements crypto.Signer.
+func (k *agentKey) Public() crypto.PublicKey { return k.public }
+
+// Sign implements crypto.Signer. It fails, because the agent hashes what it signs.
+func (k *agentKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
+	return nil, errors.New("ssh-agent does not sign digests")
+}
+
+// SignMessage implements crypto.MessageSigner. The agent chooses the hash by the type of the key: for
+// ECDSA the one that matches the curve, and SHA-256 for RSA, as identity.Sign does.
+func (k *agentKey) SignMessage(_ io.Reader, message []byte, _ crypto.SignerOpts) ([]byte, error) {
+	a, conn, err := k.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	signed, err := a.SignWithFlags(k.key, message, agent.SignatureFlagRsaSha256)
+	if err == nil {
+		err = k.key.Verify(message, signed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ssh-agent did not sign: %w", err)
+	}
+	return k.decode(signed)
+}
+
+// decode returns a valid signature by the key in the form that verifiers of DSSE read.
+func (k *agentKey) decode(signed *ssh.Signature) ([]byte, error) {
+	switch public := k.public.(type) {
+	case *ecdsa.PublicKey:
+		var pair struct{ R, S *big.Int }
+		if err := ssh.Unmarshal(signed.Blob, &pair); err != nil {
+			return nil, fmt.Errorf("ssh-agent: %w", err)
+		}
+		return asn1.Marshal(pair)
+	case *rsa.PublicKey:
+		if signed.Format != ssh.KeyAlgoRSASHA256 {
+			return nil, fmt.Errorf("ssh-agent signed with %s instead of %s", signed.Format, ssh.KeyAlgoRSASHA256)
+		}
+		// Some agents leave out leading zeros.
+		return new(big.Int).SetBytes(signed.Blob).FillBytes(make([]byte, public.Size())), nil
+	}
+	return signed.Blob, nil
+}
