@@ -123,7 +123,7 @@ func TestStream(t *testing.T) {
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	l := b.listen("", b.reader, nil)
 	for name, want := range map[string]string{"Content-Type": typeEvents, "Cache-Control": "no-cache, no-transform",
-		"X-Accel-Buffering": "no", "Content-Encoding": ""} {
+		"X-Accel-Buffering": "no", "Content-Encoding": "", "No-Gzip-Compression": ""} {
 		if got := l.response.Header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}

@@ -150,7 +150,7 @@ func (st *Stream) begin(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("Connection", "close")
 	h.Set("X-Accel-Buffering", "no") // otherwise nginx delays events
-	wire.DisableCompression(h)
+	wire.DisableCompression(w, r)
 	h.Add("Vary", "Accept")
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {

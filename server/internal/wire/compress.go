@@ -44,5 +44,10 @@ const EventStream = "text/event-stream"
 // needs more memory.
 func IsStreamRequest(r *http.Request) bool { return r.Header.Get("Accept") == EventStream }
 
-// DisableCompression disables compression of the response with this header.
-func DisableCompression(h http.Header) { h.Set(gzhttp.HeaderNoCompression, "1") }
+// DisableCompression disables compression of the response to a request. It marks the header for
+// [Compressed], which removes the mark.
+func DisableCompression(w http.ResponseWriter, r *http.Request) {
+	if !IsStreamRequest(r) { // nobody would remove it
+		w.Header().Set(gzhttp.HeaderNoCompression, "1")
+	}
+}

@@ -102,7 +102,7 @@ func AbandonBody(w http.ResponseWriter, r *http.Request) (linger func()) {
 		return func() {}
 	}
 	w.Header().Set("Connection", "close")
-	DisableCompression(w.Header()) // so that Flush sends everything
+	DisableCompression(w, r) // so that Flush sends everything
 	rc := http.NewResponseController(w)
 	// Without full duplex, net/http reads the body before it responds. Requests within
 	// the process do not support it.
