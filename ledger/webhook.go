@@ -171,6 +171,14 @@ func NewWebhookSecret() string {
 	return webhookSecretPrefix + base64.StdEncoding.EncodeToString(random[:])
 }
 
+// WebhookKey returns the key that a signing secret has after its prefix. ok is false if the secret has no
+// key, or does not have the form of NewWebhookSecret.
+func WebhookKey(secret string) (key []byte, ok bool) {
+	encoded, ok := strings.CutPrefix(secret, webhookSecretPrefix)
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	return key, ok && err == nil && len(key) > 0
+}
+
 // A Rotation is the body of a request to rotate a signing secret.
 type Rotation struct {
 	// Overlap is how long deliveries are also signed with the old secret. The default is

@@ -39,6 +39,18 @@ func TestWebhookURLs(t *testing.T) {
 	}
 }
 
+func TestWebhookKey(t *testing.T) {
+	for secret, want := range map[string]bool{
+		NewWebhookSecret(): true, "whsec_AAAA": true,
+		"": false, "whsec_": false, "whsec_!!!!": false, "whsec_A": false, "AAAA": false, "WHSEC_AAAA": false,
+		"whsec_AAAA ": false, "whsec_====": false,
+	} {
+		if _, ok := WebhookKey(secret); ok != want {
+			t.Errorf("%q: %t, want %t", secret, ok, want)
+		}
+	}
+}
+
 func TestWebhookChecks(t *testing.T) {
 	for field, change := range map[string][]WebhookChange{
 		"events": {

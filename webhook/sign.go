@@ -41,7 +41,7 @@ func Sign(secret string, at time.Time, body []byte) string {
 // according to one of the signature headers. body must be the raw bytes that were
 // received, not JSON that was parsed and encoded again.
 func Verify(secret string, header http.Header, body []byte, now time.Time) error {
-	if secret == "" {
+	if strings.TrimPrefix(secret, "whsec_") == "" {
 		return errors.New("the secret to verify with is empty")
 	}
 	err := verifyOne(secret, HeaderSignature, header, body, now)

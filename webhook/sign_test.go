@@ -84,8 +84,11 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
-	if err := webhook.Verify("", one("X-ledger-Signature", webhook.Sign("", signedAt, body)), body, signedAt); err == nil {
-		t.Error("Verify accepted an empty secret, with which anyone can sign")
+	for _, secret := range []string{"", "whsec_"} {
+		signed := one("X-ledger-Signature", webhook.Sign(secret, signedAt, body))
+		if err := webhook.Verify(secret, signed, body, signedAt); err == nil {
+			t.Errorf("Verify accepted the secret %q, with which anyone can sign", secret)
+		}
 	}
 }
 

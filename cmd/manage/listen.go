@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd/internal/events"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func newWebhookListen(p *cli.Program) *cobra.Command {
@@ -40,7 +41,7 @@ and whether it was verified.`,
 			if v.Path != "" && !strings.HasPrefix(v.Path, "/") {
 				return cli.Usagef("invalid --path %q: start it with /", v.Path)
 			}
-			if v.Secret, err = webhookSecret(v.Secret); err != nil {
+			if v.Secret, err = webhookSecret(v.Secret, command.Flags().Changed("secret")); err != nil {
 				return err
 			}
 			return receive(command.Context(), p, listen, &v)
@@ -55,36 +56,46 @@ and whether it was verified.`,
 	return command
 }
 
-// webhookSecret returns the signing secret from the flag or else the environment,
+// errWebhookSecret does not contain the secret.
+var errWebhookSecret = errors.New(
+	"invalid webhook secret: use whsec_ and the base64 after it, as 'ledgerd webhook add' printed it")
+
+// webhookSecret returns the signing secret from the flag, if it was given, or else the environment,
 // or "" if neither is set. Its errors do not contain the secret.
-func webhookSecret(flag string) (string, error) {
-	const invalid = "invalid webhook secret: it must start with whsec_"
-	secret := strings.TrimSpace(flag)
-	if secret != "" && !isWebhookSecret(secret) {
-		return "", cli.Usagef(invalid)
-	}
-
-	if secret == "" {
-		secret = os.Getenv(config.WebhookSecretVariable)
-	}
-	if file := os.Getenv(config.WebhookSecretVariable + "_FILE"); secret == "" && file != "" {
-		text, err := os.ReadFile(file)
+func webhookSecret(flag string, given bool) (string, error) {
+	if given {
+		secret, err := checkedSecret(flag)
 		if err != nil {
-			return "", fmt.Errorf("%s_FILE: %w", config.WebhookSecretVariable, err)
+			return "", cli.Usagef("%w", err)
 		}
-		if secret = strings.TrimSpace(string(text)); secret == "" {
-			return "", fmt.Errorf("%s_FILE: %s is empty", config.WebhookSecretVariable, file)
-		}
+		return secret, nil
 	}
 
-	secret = strings.TrimSpace(secret)
-	if secret != "" && !isWebhookSecret(secret) {
-		return "", errors.New(invalid)
+	if secret := os.Getenv(config.WebhookSecretVariable); secret != "" {
+		return checkedSecret(secret)
+	}
+	file := os.Getenv(config.WebhookSecretVariable + "_FILE")
+	if file == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("%s_FILE: %w", config.WebhookSecretVariable, err)
+	}
+	if strings.TrimSpace(string(text)) == "" {
+		return "", fmt.Errorf("%s_FILE: %s is empty", config.WebhookSecretVariable, file)
+	}
+	return checkedSecret(string(text))
+}
+
+// checkedSecret returns a signing secret without the spaces around it.
+func checkedSecret(text string) (string, error) {
+	secret := strings.TrimSpace(text)
+	if _, ok := ledger.WebhookKey(secret); !ok {
+		return "", errWebhookSecret
 	}
 	return secret, nil
 }
-
-func isWebhookSecret(text string) bool { return strings.HasPrefix(text, "whsec_") }
 
 // receive prints deliveries as they arrive, until interrupted.
 func receive(ctx context.Context, p *cli.Program, listen string, v *events.Receiver) error {

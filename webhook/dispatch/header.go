@@ -24,9 +24,8 @@ const (
 // signStandard returns one signature for the header webhook-signature. It returns ""
 // if the secret does not have the form of Standard Webhooks.
 func signStandard(secret, id string, at time.Time, body []byte) string {
-	encoded, ok := strings.CutPrefix(secret, "whsec_")
-	key, err := base64.StdEncoding.DecodeString(encoded)
-	if !ok || err != nil || len(key) == 0 {
+	key, ok := ledger.WebhookKey(secret)
+	if !ok {
 		return ""
 	}
 	mac := hmac.New(sha256.New, key)
