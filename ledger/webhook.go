@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/net/idna"
+
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
@@ -74,7 +76,7 @@ const (
 )
 
 // Check returns a field error for the first invalid field. It sets Events to the
-// default if it is nil.
+// default if it is nil, and writes the host of URL in ASCII.
 func (n *NewWebhook) Check() error {
 	if n.Events == nil {
 		n.Events = DefaultEventTypes()
@@ -82,10 +84,10 @@ func (n *NewWebhook) Check() error {
 	return WebhookChange{URL: &n.URL, Events: &n.Events, Description: &n.Description}.Check()
 }
 
-// Check returns a field error for the first invalid field.
+// Check returns a field error for the first invalid field. It writes the host of URL in ASCII.
 func (c WebhookChange) Check() error {
 	if c.URL != nil {
-		if err := checkWebhookURL(*c.URL); err != nil {
+		if err := checkWebhookURL(c.URL); err != nil {
 			return err
 		}
 	}
@@ -103,7 +105,8 @@ func (c WebhookChange) Check() error {
 	return nil
 }
 
-func checkWebhookURL(text string) error {
+func checkWebhookURL(given *string) error {
+	text := *given
 	u, err := url.Parse(text)
 
 	var problem string
@@ -126,10 +129,32 @@ func checkWebhookURL(text string) error {
 		problem = "remove the user name and password: receivers verify the signature instead"
 	case u.Fragment != "":
 		problem = "remove the fragment (#…): it would not be sent"
+	case strings.ContainsFunc(u.Hostname(), notASCII):
+		if text, err = withASCIIHost(*u); err == nil {
+			*given = text
+			return nil
+		}
+		problem = "the host is not a valid international domain name"
 	default:
 		return nil
 	}
 	return FieldErrorf(CodeInvalidField, "url", "%s", problem)
+}
+
+func notASCII(r rune) bool { return r > unicode.MaxASCII }
+
+// withASCIIHost returns a URL with the host as DNS has it: https://bücher.example is
+// https://xn--bcher-kva.example.
+func withASCIIHost(u url.URL) (string, error) {
+	host, err := idna.Lookup.ToASCII(u.Hostname())
+	if err != nil {
+		return "", err
+	}
+	if port := u.Port(); port != "" {
+		host += ":" + port
+	}
+	u.Host = host
+	return u.String(), nil
 }
 
 // hasEmptyLabel reports whether a host starts with a dot or has two dots in a row, as in

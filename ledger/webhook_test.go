@@ -39,6 +39,35 @@ func TestWebhookURLs(t *testing.T) {
 	}
 }
 
+func TestWebhookHostsAreStoredInASCII(t *testing.T) {
+	for given, want := range map[string]string{
+		"https://bücher.example/ledger":                    "https://xn--bcher-kva.example/ledger",
+		"https://BÜCHER.example:8443/a%2Fb?token=é":        "https://xn--bcher-kva.example:8443/a%2Fb?token=é",
+		"https://b%C3%BCcher.example":                      "https://xn--bcher-kva.example",
+		"https://straße.example./":                         "https://xn--strae-oqa.example./",
+		"http://例え.テスト/":                                   "http://xn--r8jz45g.xn--zckzah/",
+		"http://１２７.0.0.1/":                                "http://127.0.0.1/", // which the guard refuses
+		"https://ci。example.com/":                          "https://ci.example.com/",
+		"https://xn--bcher-kva.example/ü":                  "https://xn--bcher-kva.example/ü",
+		"https://Ci.Example.com/" + strings.Repeat("a", 9): "https://Ci.Example.com/" + strings.Repeat("a", 9),
+	} {
+		n := NewWebhook{URL: given}
+		if err := n.Check(); err != nil || n.URL != want {
+			t.Errorf("%s: got %s, %v, want %s", given, n.URL, err, want)
+		}
+		c := WebhookChange{URL: &given}
+		if err := c.Check(); err != nil || *c.URL != want {
+			t.Errorf("a change to %s: got %s, %v, want %s", given, *c.URL, err, want)
+		}
+	}
+	for _, given := range []string{
+		"https://bü cher.example", "https://-bücher.example", "https://[fe80::1%25ü]/", "https://ü‮.example",
+		"https://bücher..example",
+	} {
+		wantFieldFault(t, (&NewWebhook{URL: given}).Check(), "url")
+	}
+}
+
 func TestWebhookKey(t *testing.T) {
 	for secret, want := range map[string]bool{
 		NewWebhookSecret(): true, "whsec_AAAA": true,
