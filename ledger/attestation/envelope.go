@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/x509"
 	"errors"
-	"io"
 	"reflect"
 	"slices"
 	"strconv"
@@ -58,7 +57,7 @@ func appendPAEHeader(b []byte, payloadType string, n int) []byte {
 func ParseEnvelope(body []byte) (*Envelope, error) {
 	var doc documentJSON
 	if err := ledger.DecodeForeign(body, &doc, ledger.CodeInvalidEnvelope, ""); err != nil {
-		if n := countDocuments(body); n > 1 {
+		if n := ledger.CountDocuments(body); n > 1 {
 			return nil, ledger.Errorf(ledger.CodeInvalidJSON,
 				"the body has %d JSON documents, as JSON Lines files do (send them as application/x-ndjson)", n)
 		}
@@ -120,23 +119,6 @@ func MediaType(body []byte) string {
 
 // maxUnsigned is the maximum size of an envelope or bundle without its payload, in bytes.
 const maxUnsigned = 64 << 10
-
-// maxCounted limits the JSON documents that countDocuments counts.
-const maxCounted = 1000
-
-// countDocuments returns the number of JSON documents in a body, or 0 if it is not a
-// sequence of them.
-func countDocuments(body []byte) int {
-	dec := jsontext.NewDecoder(bytes.NewReader(body))
-	for n := range maxCounted {
-		if err := dec.SkipValue(); err == io.EOF {
-			return n
-		} else if err != nil {
-			return 0
-		}
-	}
-	return maxCounted
-}
 
 // checkKind refuses documents that people send instead of an envelope or a bundle.
 func (d *documentJSON) checkKind() error {
