@@ -357,7 +357,7 @@ var mayImport = map[string][]string{
 	// The domain. The types that all share are in ledger, which imports only radar and forge.
 	"ledger/identity":          {"ledger", "ledger/identity/sshkey", "ledger/internal/publickey", "ledger/internal/text"},
 	"ledger/identity/sshkey":   {"ledger/internal/publickey", "ledger/internal/text"},
-	"ledger/identity/sigstore": {"ledger/identity", "ledger/internal/publickey", "ledger/internal/text"},
+	"ledger/identity/sigstore": {"ledger", "ledger/identity", "ledger/internal/publickey", "ledger/internal/text"},
 	"ledger":                   {"ledger/forge", "ledger/internal/text", "ledger/radar"},
 	"ledger/exchange": {
 		"ledger", "ledger/ca", "ledger/forge", "ledger/identity", "ledger/internal/glob", "ledger/internal/issuer",

@@ -13,6 +13,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/publickey"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
@@ -46,6 +47,10 @@ func ParseRoot(document []byte) (r identity.BundleVerifier, err error) {
 }
 
 func parseRoot(document []byte) (*trustedRoot, error) {
+	if n := ledger.CountDocuments(document); n > 1 {
+		return nil, fmt.Errorf("%d trusted roots in one file: 'gh attestation trusted-root' prints those of the public good "+
+			"instance and of GitHub, a line each (set each under a name of its own)", n)
+	}
 	parsed, err := root.NewTrustedRootProtobuf(document)
 	if err != nil {
 		return nil, fmt.Errorf("not a trusted root: %s", clip(err))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,7 @@ func TestParseRootRefuses(t *testing.T) {
 		"empty":         {nil, "not a trusted root"},
 		"no JSON":       {[]byte("x"), "not a trusted root"},
 		"unknown field": {edit(public, func(m map[string]any) { m["x"] = 1 }), `unknown field "x"`},
+		"two documents": {slices.Concat(public, []byte("\n"), public), "2 trusted roots in one file"},
 		"another type":  {edit(public, func(m map[string]any) { m["mediaType"] = "x" }), "mediaType: "},
 		"too large":     {append(bytes.Repeat([]byte(" "), identity.MaxTrustedRoot), public...), "bytes: at most 262144"},
 		"no authority": {edit(public, func(m map[string]any) { delete(m, "certificateAuthorities") }),
