@@ -14,6 +14,16 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
+// UTF8 returns a text without its byte order mark. It is an error with CodeInvalidJSON if the text is UTF-16 or
+// UTF-32.
+func UTF8(text []byte) ([]byte, error) {
+	isWide := len(text) > 1 && (text[0] == 0 || text[1] == 0)
+	if isWide || bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
+		return nil, Errorf(CodeInvalidJSON, "the text is UTF-16, as Windows PowerShell writes it, or UTF-32 (use UTF-8)")
+	}
+	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
+}
+
 // maxCounted limits the JSON documents that CountDocuments counts.
 const maxCounted = 1000
 

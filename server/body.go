@@ -89,7 +89,7 @@ func checkMediaType(h http.Header, mediaTypes []string) error {
 	return nil
 }
 
-// readBody reads a body of at most limit bytes and of any media type.
+// readBody reads a body of at most limit bytes and of any media type, which is text in UTF-8.
 func (c *call) readBody(limit int64) ([]byte, error) {
 	body, err := wire.ReadBody(c.w, c.r, limit, c.memory)
 	if errors.Is(err, wire.ErrTooLarge) {
@@ -99,7 +99,10 @@ func (c *call) readBody(limit int64) ([]byte, error) {
 		return nil, ledger.Errorf(ledger.CodeStopping,
 			"the server is stopping and did not get the whole body: send the request again")
 	}
-	return body, err
+	if err != nil {
+		return nil, err
+	}
+	return ledger.UTF8(body)
 }
 
 func (c *call) tooLarge(limit int64) error {

@@ -199,6 +199,7 @@ func TestBodies(t *testing.T) {
 		"unknown field":            {`{"name":"x","nmae":"y"}`, nil, 400, ledger.CodeUnknownField, []string{"nmae"}},
 		"wrong case":               {`{"Name":"x"}`, nil, 400, ledger.CodeUnknownField, []string{"Name"}},
 		"not UTF-8":                {"{\"name\":\"\xff\"}", nil, 400, ledger.CodeInvalidJSON, nil},
+		"UTF-16":                   {"\xff\xfe{\x00}\x00", nil, 400, ledger.CodeInvalidJSON, nil},
 		"over 1 MiB": {`{"name":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, ledger.CodePayloadTooLarge,
 			nil},
 		"no media type": {repo, mediaType(""), 415, ledger.CodeUnsupportedMediaType, nil},
@@ -229,6 +230,8 @@ func TestBodies(t *testing.T) {
 	}
 
 	b.get("/v1/orgs/acme/repos/x").wantProblem(404, ledger.CodeNotFound)
+	b.send(request{method: "POST", path: "/v1/orgs/acme/repos", token: b.admin,
+		body: "\ufeff" + `{"name":"marked"}`}).want(201)
 	for i, contentType := range []string{"application/json; charset=utf-8", "Application/JSON;charset=UTF-8",
 		"application/json"} {
 		b.send(request{method: "POST", path: "/v1/orgs/acme/repos", token: b.admin, body: fmt.Sprintf(`{"name":"x%d"}`, i),

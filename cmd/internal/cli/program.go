@@ -4,6 +4,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A Program is one run of ledgerd.
@@ -65,12 +67,21 @@ func (p *Program) style() report.Style {
 	return report.Text
 }
 
-// ReadFile reads a file, or standard input if the name is "-".
-func (p *Program) ReadFile(name string) ([]byte, error) {
+// ReadFile reads a text file in UTF-8, or standard input if the name is "-". It returns the text without a byte
+// order mark.
+func (p *Program) ReadFile(name string) (text []byte, err error) {
 	if name == "-" {
-		return io.ReadAll(p.Stdin)
+		text, err = io.ReadAll(p.Stdin)
+	} else {
+		text, err = os.ReadFile(name)
 	}
-	return os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = ledger.UTF8(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return text, nil
 }
 
 // GlobalFlags are the values of the flags that every command has.

@@ -28,7 +28,7 @@ type Signer struct {
 // private one. If certFile is not empty, it holds the certificate of the key and optionally its chain.
 // passphrase, unless it is nil, asks for the passphrase of an encrypted key.
 func Load(keyFile, certFile string, passphrase func() ([]byte, error)) (*Signer, error) {
-	text, err := os.ReadFile(keyFile)
+	text, err := readText(keyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func Load(keyFile, certFile string, passphrase func() ([]byte, error)) (*Signer,
 		return s, nil
 	}
 
-	if text, err = os.ReadFile(certFile); err != nil {
+	if text, err = readText(certFile); err != nil {
 		return nil, err
 	}
 	if s.chain, err = identity.ParseCertificates(text); err != nil {
@@ -51,6 +51,18 @@ func Load(keyFile, certFile string, passphrase func() ([]byte, error)) (*Signer,
 		return nil, fmt.Errorf("%s is not the certificate of the key in %s", certFile, keyFile)
 	}
 	return s, nil
+}
+
+// readText reads a file without its byte order mark.
+func readText(file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = ledger.UTF8(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return text, nil
 }
 
 // parseKey returns the private key in a text, or the one in ssh-agent whose public key is in it.
