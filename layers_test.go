@@ -29,8 +29,8 @@ var mayImport = map[string][]string{
 		"cmd/internal/ci/report", "cmd/internal/cli", "cmd/internal/display", "cmd/internal/mergeclaim",
 		"cmd/internal/registration", "cmd/internal/signing", "cmd/internal/subprocess", "internal/atomicfile",
 		"internal/flagvalue", "internal/gitrepo", "internal/terminal", "ledger", "ledger/attention",
-		"ledger/attestation", "ledger/attestation/bulk", "ledger/ca", "ledger/exchange", "ledger/identity",
-		"ledger/proof/receipt", "ledger/radar", "ledger/review",
+		"ledger/attestation", "ledger/attestation/bulk", "ledger/attestation/foreign", "ledger/ca", "ledger/exchange",
+		"ledger/identity", "ledger/proof/receipt", "ledger/radar", "ledger/review",
 	},
 	"deploy/man":       {"cmd"},
 	"deploy/container": {},
@@ -373,8 +373,10 @@ var mayImport = map[string][]string{
 	"ledger/passkey/passkeytest": {"ledger/passkey"},
 	"ledger/review":              {"ledger", "ledger/attestation", "ledger/identity", "ledger/passkey"},
 	"ledger/attestation": {
-		"ledger", "ledger/forge", "ledger/gitobject", "ledger/identity", "ledger/internal/text",
+		"ledger", "ledger/attestation/foreign", "ledger/forge", "ledger/gitobject", "ledger/identity",
+		"ledger/internal/text",
 	},
+	"ledger/attestation/foreign": {}, // what is no envelope
 	"ledger/attestation/bulk": {
 		"ledger", "ledger/internal/text",
 	},

@@ -15,6 +15,8 @@ import (
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/attestation/foreign"
 )
 
 func newAttest(p *cli.Program) *cobra.Command {
@@ -271,11 +273,7 @@ func newEnvelope(
 		if err != nil {
 			return nil, err
 		}
-		commit, err := s.CheckStatement(statement)
-		if err == nil {
-			err = checkIsCommit(ctx, commit)
-		}
-		if err != nil {
+		if err := checkStatement(ctx, s, statement); err != nil {
 			return nil, fmt.Errorf("%s: %w", a.statement, err)
 		}
 		return s.Sign(statement)
@@ -290,6 +288,22 @@ func newEnvelope(
 		return nil, err
 	}
 	return s.Sign(statement)
+}
+
+// checkStatement returns an error if the ledger would refuse a statement, or if the document is
+// something else.
+func checkStatement(ctx context.Context, s *signing.Signer, statement []byte) error {
+	commit, err := s.CheckStatement(statement)
+	if err == nil {
+		return checkIsCommit(ctx, commit)
+	}
+	if what := foreign.Describe(statement); what != "" {
+		return fmt.Errorf("the document is %s", what)
+	}
+	if _, parseErr := attestation.ParseEnvelope(statement); parseErr == nil {
+		return errors.New("the document is signed already (record it with --envelope)")
+	}
+	return err
 }
 
 // checkIsCommit returns an error if the ID in a statement is that of another object of the work tree.

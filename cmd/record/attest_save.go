@@ -151,8 +151,7 @@ func recordEnvelope(ctx context.Context, p *cli.Program, l cli.Location, a *atte
 		}
 		terminal.Printf(p.Hints(), "%s %s %s (%v) on %s. State: %s\n", verb, terminal.Printable(record.Predicate),
 			record.Result.Status, display.Milliseconds(record.Result.DurationMS), a.repo.At(record.Commit), state)
-		display.Violation(p.Stderr, a.repo.At(record.Commit), record)
-		display.Notice(p.Stderr, record)
+		printNotes(p, a.repo.At(record.Commit), record)
 
 		if a.commit != "" && a.commit != record.Commit {
 			return fmt.Errorf("the attestation is about commit %s, not about --commit %s", ledger.Short(record.Commit),

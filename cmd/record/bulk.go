@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd/internal/registration"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/attestation/bulk"
 )
 
@@ -80,14 +81,22 @@ func (r bulkRequest) report(p *cli.Program, item ledger.BulkItem) bool {
 	at := r.repo.At(record.Commit)
 	terminal.Printf(p.Hints(), "%d: %s %s %s (%v) on %s\n", number, verb, terminal.Printable(record.Predicate),
 		record.Result.Status, display.Milliseconds(record.Result.DurationMS), at)
-	display.Violation(p.Stderr, at, *record)
-	display.Notice(p.Stderr, *record)
+	printNotes(p, at, *record)
 	if r.commit != "" && r.commit != record.Commit {
 		terminal.Printf(p.Stderr, "%d: the attestation is about commit %s, not about --commit %s\n", number,
 			ledger.Short(record.Commit), ledger.Short(r.commit))
 		return false
 	}
 	return true
+}
+
+// printNotes prints what may not be expected of an attestation that was recorded.
+func printNotes(p *cli.Program, at string, record ledger.AttestationRecord) {
+	display.Violation(p.Stderr, at, record)
+	display.Notice(p.Stderr, record)
+	if why := attestation.UnreadVersion(record.PredicateType); why != "" {
+		terminal.Printf(p.Stderr, "NOTE: %s\n", why)
+	}
 }
 
 // describeCommit registers a commit with its author, if the work tree has it. The

@@ -74,7 +74,7 @@ func (p Place) Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*At
 
 	st, err := parseStatement(env.Payload, p)
 	if err != nil {
-		return nil, err
+		return nil, explainUnread(env.Payload, err)
 	}
 	if st.outcome.FinishedAt > now.Add(maxAhead) {
 		return nil, ledger.Errorf(ledger.CodeInvalidStatement,
@@ -197,4 +197,30 @@ func (a *Attestation) AsRecorded(status ledger.Status) {
 		a.Result.Status == ledger.Recorded && status.IsFailure() {
 		a.Result.Status = status
 	}
+}
+
+// UnreadVersion says that a version of a predicate type is not read, so that neither its result nor a commit in it
+// is known. It returns "" for other types.
+func UnreadVersion(predicateType string) string {
+	switch predicateType {
+	case "https://slsa.dev/provenance/v0.1", "https://in-toto.io/Provenance/v0.1":
+		return "the predicate of provenance v0.1 is not read (use https://slsa.dev/provenance/v1 or v0.2)"
+	}
+	return ""
+}
+
+// explainUnread adds to the error of a statement without a commit that the version of its type is not read.
+func explainUnread(payload []byte, err error) error {
+	fault, ok := errors.AsType[*ledger.Error](err)
+	if !ok || fault.Code != ledger.CodeNoCommitSubject {
+		return err
+	}
+	doc, decodeErr := decodeDocument(payload)
+	if decodeErr != nil {
+		return err
+	}
+	if why := UnreadVersion(doc.PredicateType); why != "" {
+		return ledger.Errorf(fault.Code, "%s, and %s", fault.Detail, why)
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package attestation
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation/foreign"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
@@ -61,7 +63,15 @@ func ParseEnvelope(body []byte) (*Envelope, error) {
 			return nil, ledger.Errorf(ledger.CodeInvalidJSON,
 				"the body has %d JSON documents, as JSON Lines files do (send them as application/x-ndjson)", n)
 		}
+		if fault, ok := errors.AsType[*ledger.Error](err); ok {
+			err = cmp.Or(foreignError(body, fault.Code), err)
+		}
 		return nil, err
+	}
+	if !doc.hasContent() {
+		if err := foreignError(body, ledger.CodeInvalidEnvelope); err != nil {
+			return nil, err
+		}
 	}
 	if err := doc.checkKind(); err != nil {
 		return nil, err
@@ -119,6 +129,20 @@ func MediaType(body []byte) string {
 
 // maxUnsigned is the maximum size of an envelope or bundle without its payload, in bytes.
 const maxUnsigned = 64 << 10
+
+// foreignError returns an error with the code for a document that is not an envelope, or nil if the document
+// is not known.
+func foreignError(document []byte, code ledger.Code) error {
+	if what := foreign.Describe(document); what != "" {
+		return ledger.Errorf(code, "the document is %s", what)
+	}
+	return nil
+}
+
+// hasContent reports whether the document has a payload, an envelope or the signature of a blob.
+func (d *documentJSON) hasContent() bool {
+	return d.Payload.pae != nil || d.DSSE != nil || d.Message != nil
+}
 
 // checkKind refuses documents that people send instead of an envelope or a bundle.
 func (d *documentJSON) checkKind() error {

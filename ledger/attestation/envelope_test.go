@@ -266,6 +266,10 @@ func TestVerifyWitness(t *testing.T) {
 	}
 }
 
+// pypiAttestation has the form of PEP 740.
+const pypiAttestation = `{"version":1,"verification_material":{"certificate":"AAAA","transparency_entries":[{}]},` +
+	`"envelope":{"statement":"e30=","signature":"AAAA"}}`
+
 // What people send by mistake is refused with a sentence that helps.
 func TestParseEnvelopePasted(t *testing.T) {
 	const dsse = `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":"AAAA"}]}`
@@ -285,6 +289,60 @@ func TestParseEnvelopePasted(t *testing.T) {
 			"--new-bundle-format"},
 		{"cosign's old Rekor bundle", `{"SignedEntryTimestamp":"eyJ9","Payload":{}}`, ledger.CodeInvalidEnvelope,
 			"--new-bundle-format"},
+
+		{"an attestation of PyPI", pypiAttestation, ledger.CodeInvalidEnvelope, "Attestation.to_bundle"},
+		{"provenance of PyPI", `{"version":1,"attestation_bundles":[{"publisher":{"kind":"GitHub"},"attestations":[` +
+			pypiAttestation + `]}]}`, ledger.CodeInvalidEnvelope, "provenance object of PyPI"},
+		{"a link from before DSSE", `{"signatures":[{"keyid":"a","sig":"0a"}],"signed":{"_type":"link","name":"build",` +
+			`"byproducts":{"return-value":0}}}`, ledger.CodeInvalidEnvelope, "https://in-toto.io/attestation/link/v0.3"},
+		{"a layout", `{"signatures":[{"keyid":"a","sig":"0a"}],"signed":{"_type":"layout","steps":[]}}`,
+			ledger.CodeInvalidEnvelope, "an in-toto layout"},
+		{"a link without a signature", `{"_type":"link","name":"build","materials":{}}`, ledger.CodeInvalidEnvelope,
+			"an in-toto link"},
+		{"an entry of Rekor", `{"` + strings.Repeat("24296fb24b8ad77a", 5) + `":{"body":"e30=","integratedTime":1,` +
+			`"logID":"c0","logIndex":7,"verification":{}}}`, ledger.CodeInvalidEnvelope, "transparency log Rekor"},
+		{"an entry as rekor-cli prints it", `{"Attestation":"","Body":{"DSSEObj":{}},"LogIndex":7,"IntegratedTime":1,` +
+			`"UUID":"24","LogID":"c0"}`, ledger.CodeInvalidEnvelope, "transparency log Rekor"},
+		{"a trusted root", `{"mediaType":"application/vnd.dev.sigstore.trustedroot+json;version=0.1","tlogs":[],` +
+			`"certificateAuthorities":[]}`, ledger.CodeInvalidEnvelope, "trusted-root set"},
+		{"provenance v1 without a statement", `{"buildDefinition":{"buildType":"x"},"runDetails":{}}`,
+			ledger.CodeInvalidEnvelope, "SLSA provenance v1 without a statement"},
+		{"provenance v0.2 without a statement", `{"builder":{"id":""},"buildType":"https://mobyproject.org/buildkit@v1"}`,
+			ledger.CodeInvalidEnvelope, "SLSA provenance v0.2 without a statement"},
+		{"provenance from buildx", `{"SLSA":{"buildType":"https://mobyproject.org/buildkit@v1"}}`,
+			ledger.CodeInvalidEnvelope, "provenance of BuildKit"},
+		{"metadata from buildx", `{"buildx.build.provenance":{"buildType":"x"},"containerimage.digest":"sha256:00"}`,
+			ledger.CodeInvalidEnvelope, "metadata of a build by buildx"},
+		{"a manifest of attestations", `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json",` +
+			`"config":{},"layers":[{"mediaType":"application/vnd.in-toto+json","annotations":` +
+			`{"in-toto.io/predicate-type":"https://slsa.dev/provenance/v0.2"}}]}`, ledger.CodeInvalidEnvelope,
+			"cosign download attestation"},
+		{"an index", `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`,
+			ledger.CodeInvalidEnvelope, "the index of an image"},
+		{"a layout of an image", `{"imageLayoutVersion":"1.0.0"}`, ledger.CodeInvalidEnvelope, "oci-layout"},
+		{"SPDX", `{"spdxVersion":"SPDX-2.3","SPDXID":"SPDXRef-DOCUMENT","packages":[]}`, ledger.CodeInvalidEnvelope,
+			"https://spdx.dev/Document, and sign that: ledgerd attest --statement"},
+		{"SPDX 3", `{"@context":"https://spdx.org/rdf/3.0.1/spdx-context.jsonld","@graph":[]}`, ledger.CodeInvalidEnvelope,
+			"https://spdx.dev/Document"},
+		{"SPDX, tag and value", "SPDXVersion: SPDX-2.3\nDataLicense: CC0-1.0\n", ledger.CodeInvalidJSON, "use JSON"},
+		{"CycloneDX", `{"bomFormat":"CycloneDX","specVersion":"1.6","components":[]}`, ledger.CodeInvalidEnvelope,
+			"https://cyclonedx.org/bom"},
+		{"CycloneDX in XML", `<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>`,
+			ledger.CodeInvalidJSON, "CycloneDX XML"},
+		{"SARIF", `{"$schema":"https://json.schemastore.org/sarif-2.1.0.json","version":"2.1.0","runs":[]}`,
+			ledger.CodeInvalidEnvelope, "https://in-toto.io/attestation/sarif/v0.1"},
+		{"OpenVEX", `{"@context":"https://openvex.dev/ns/v0.2.0","statements":[]}`, ledger.CodeInvalidEnvelope,
+			"an OpenVEX document"},
+		{"JUnit", "<?xml version=\"1.0\"?>\n<testsuites><testsuite name=\"a\"/></testsuites>", ledger.CodeInvalidJSON,
+			"--status pass"},
+		{"other XML", "\n<html/>", ledger.CodeInvalidJSON, "the document is XML"},
+		{"PEM", "-----BEGIN PUBLIC KEY-----\nAAAA\n", ledger.CodeInvalidJSON, "identity add"},
+		{"gzip", "\x1f\x8b\x08", ledger.CodeInvalidJSON, "decompress it"},
+		{"zip", "PK\x03\x04", ledger.CodeInvalidJSON, "unpack it"},
+		{"an envelope that is cut off", dsse[:40], ledger.CodeInvalidJSON, "unexpected end"},
+		{"a document that nobody knows", `{"version":1}`, ledger.CodeInvalidEnvelope, "send a DSSE envelope"},
+		{"a bundle of another version", `{"mediaType":"application/vnd.dev.sigstore.bundle.v0.9+json"}`,
+			ledger.CodeInvalidEnvelope, "unsupported bundle type"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

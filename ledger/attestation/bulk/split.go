@@ -33,6 +33,9 @@ type Item struct {
 //   - an object with the member attestations, an array of objects whose member bundle is an
 //     envelope or bundle.
 //
+// In place of an envelope may be such an object with a bundle, or an object whose member attestation is
+// one, as 'gh attestation verify --format json' writes them.
+//
 // If the body has another form, such as that of a single envelope, Split returns nil. It checks
 // the syntax of the whole body, but not that the items are valid envelopes. Every error is a
 // *ledger.Error.
@@ -50,8 +53,8 @@ func Split(body []byte) ([]Item, error) {
 
 	list, toItem := values[0], envelope
 	if list[0] != '[' {
-		if list, toItem = attestations(list), listed; list == nil {
-			return nil, nil
+		if list, toItem = attestations(values[0]), listed; list == nil {
+			return single(values[0]), nil
 		}
 	}
 	if values, err = elements(list); err != nil {
@@ -68,7 +71,42 @@ func itemsOf(values [][]byte, toItem func([]byte) Item) []Item {
 	return items
 }
 
-func envelope(value []byte) Item { return Item{Envelope: value} }
+// single returns the item in an object that has a bundle; nil for any other document.
+func single(document []byte) []Item {
+	if bundle := wrapped(document); bundle != nil {
+		return []Item{{Envelope: bundle}}
+	}
+	return nil
+}
+
+// envelope returns the item for an envelope or bundle, or an object that has a bundle.
+func envelope(value []byte) Item {
+	if bundle := wrapped(value); bundle != nil {
+		return Item{Envelope: bundle}
+	}
+	return Item{Envelope: value}
+}
+
+// wrapped returns the bundle in an object that is not an envelope, or nil.
+func wrapped(value []byte) []byte {
+	if !bytes.Contains(value, []byte(`"bundle"`)) {
+		return nil // usually an envelope: it is not read once more
+	}
+	if attestation := objectIn(value, "attestation"); attestation != nil {
+		value = attestation
+	}
+	return objectIn(value, "bundle")
+}
+
+// objectIn returns the value of an object's member if it is an object, and the object has no members of an
+// envelope. Otherwise it returns nil.
+func objectIn(object []byte, name string) []byte {
+	value, clash := member(object, name, envelopeMembers...)
+	if clash != "" || !bytes.HasPrefix(value, []byte("{")) {
+		return nil
+	}
+	return value
+}
 
 // sequence returns the JSON values of a body. It returns nil if the first one is invalid and cannot
 // be an array: then the body may have been meant as one envelope.

@@ -22,6 +22,10 @@ const (
 	bundle = `{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","dsseEnvelope":` + dsse + `}`
 )
 
+// verified is what 'gh attestation verify --format json' prints about a bundle.
+const verified = `{"attestation":{"bundle":` + bundle + `,"bundle_url":"","initiator":"user"},"verificationResult":{` +
+	`"mediaType":"application/vnd.dev.sigstore.verificationresult+json;version=0.1","statement":{}}}`
+
 // noBundle stands for an item that has no envelope.
 const noBundle = "no bundle"
 
@@ -57,7 +61,19 @@ func TestSplit(t *testing.T) {
 				bundle + `}]}`, append(slicesOf(noBundle, 6), bundle)},
 		{"a bundle in two spellings", `{"attestations":[{"bundle":` + bundle + `,"Bundle":{}}]}`, []string{noBundle}},
 
+		// What gh prints, and entries of lists.
+		{"gh attestation verify", `[` + verified + `,` + verified + `]`, []string{bundle, bundle}},
+		{"gh attestation verify, a line each", verified + "\n" + verified + "\n", []string{bundle, bundle}},
+		{"gh attestation verify of one", verified, []string{bundle}},
+		{"entries of a list in an array", `[{"bundle":` + bundle + `,"repository_id":1},` + bundle + `]`,
+			[]string{bundle, bundle}},
+		{"an entry of a list", "{\"bundle\": " + bundle + "}\n", []string{bundle}},
+		{"an entry without a bundle", `[{"attestation":{},"bundle":null}]`, []string{`{"attestation":{},"bundle":null}`}},
+		{"an entry with a payload", `[{"bundle":{},"payload":"e30="}]`, []string{`{"bundle":{},"payload":"e30="}`}},
+		{"an entry in two spellings", `[{"bundle":{},"Bundle":{}}]`, []string{`{"bundle":{},"Bundle":{}}`}},
+
 		// A single envelope, or a body that is refused like one.
+		{"an envelope with a bundle", `{"bundle":` + bundle + `,` + dsse[1:], nil},
 		{"an envelope", dsse, nil},
 		{"an envelope and a newline", dsse + "\n", nil},
 		{"a bundle", bundle, nil},
