@@ -114,8 +114,8 @@ func (a *Artifact) Gate(required State) Gate {
 func (a *Artifact) IsNamed() bool { return len(a.Links) > 0 || a.Reason != unnamed }
 
 // unnamed is the reason why an artifact without links has no state.
-const unnamed = "no statement links it with a commit (if it is one platform of an image index, ask for the digest of the " +
-	"index, or link the platforms with 'ledgerd attest --artifact-index')"
+const unnamed = "no statement links it with a commit (if it is one platform of an image index, ask for the digest of " +
+	"the index, or link the platforms with 'ledgerd attest --artifact-index')"
 
 // An ArtifactQuery asks for several artifacts.
 type ArtifactQuery struct {

@@ -78,7 +78,8 @@ func TestArtifacts(t *testing.T) {
 	ci := b.limited("cn=ci,ou=build,o=acme", builderMay...)
 	b.get(artifactsPath+"/"+image(1)).wantProblem(404, ledger.CodeNotFound)
 	b.wantGate(image(1), `{"reached":false,"required":"PROMOTABLE","state":null,"standing":null,`+
-		`"reasons":["no statement links it with a commit (if it is one platform of an image index, ask for the digest of the index, or link the platforms with 'ledgerd attest --artifact-index')"]}`)
+		`"reasons":["no statement links it with a commit (if it is one platform of an image index, `+
+		`ask for the digest of the index, or link the platforms with 'ledgerd attest --artifact-index')"]}`)
 
 	first := b.builds(ci, 1, image(1), image(2))
 	b.wantArtifact(image(1), "ATTESTED", "api 1 ATTESTED")

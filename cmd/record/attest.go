@@ -117,8 +117,8 @@ EXIT STATUS
 	flags.StringVar(&a.predicate, "predicate", "", "`name` of the predicate, such as test:go")
 	flagvalue.ResultVar(command, &a.status, "record this status instead of running a command")
 	flags.StringVar(&a.statement, "statement", "", "sign and record the in-toto statement in this `file`")
-	flags.StringVar(&a.index, "artifact-index", "", "link the images of the OCI image index, or Docker manifest list, in this "+
-		"`file` with the commit")
+	flags.StringVar(&a.index, "artifact-index", "", "link the images of the OCI image index, or Docker manifest list, in "+
+		"this `file` with the commit")
 	flags.StringVar(&a.envelope, "envelope", "", "record the signed envelope, or all envelopes, in this `file`")
 	a.signingFlags(command)
 	flags.StringVar(&a.out, "out", "", "write the envelope to this `file` (- for standard output) instead of "+

@@ -110,14 +110,14 @@ func TestSourcesOfProvenance(t *testing.T) {
 		return `{"buildType":"` + buildType + `","invocation":{"configSource":{"uri":"` + uri + `","digest":{"sha1":"` +
 			commit + `"}}},"materials":[` + materials + `]}`
 	}
-	const tekton, config = "https://tekton.dev/chains/v2/slsa", `{"buildConfigSource":{"repository":"` + pipelines + `"},"runSpec":{}}`
+	const tekton = "https://tekton.dev/chains/v2/slsa"
+	const config = `{"buildConfigSource":{"repository":"` + pipelines + `"},"runSpec":{}}`
 	source, pipeline := dep("inputs/result", home, ledgertest.Commit), dep("pipeline", pipelines, otherCommit)
 	const none, several = string(ledger.CodeNoCommitSubject), string(ledger.CodeSeveralCommits)
 
 	for _, test := range []struct{ name, uri, predicate, webURL, want string }{
 		{"a pipeline and its input", slsaV1, v1(tekton, config, pipeline+","+source), "", ledgertest.Commit},
-		{"of another version of the type", slsaV1, v1("https://tekton.dev/chains/v2/slsa-tekton", config, pipeline+","+source), "",
-			ledgertest.Commit},
+		{"of another version of the type", slsaV1, v1(tekton+"-tekton", config, pipeline+","+source), "", ledgertest.Commit},
 		{"a run without a definition elsewhere", slsaV1, v1("https://tekton.dev/chains/v2/slsa", `{"runSpec":{}}`,
 			dep("pipelineTask", pipelines, otherCommit)+","+source), "", ledgertest.Commit},
 		{"Tekton on Google Cloud Build", slsaV1, v1("https://cloud.google.com/build/gcb-buildtypes/google-builder/v1", config,
@@ -129,8 +129,8 @@ func TestSourcesOfProvenance(t *testing.T) {
 		{"the pipeline alone, in the repo", slsaV1, v1(tekton, config, dep("pipeline", home, ledgertest.Commit)),
 			"https://github.com/acme/api", ledgertest.Commit},
 		{"the pipeline alone, in another repo", slsaV1, v1(tekton, config, pipeline), "https://github.com/acme/api", none},
-		{"the pipeline at another commit of the repo", slsaV1, v1(tekton, config, dep("pipeline", home, otherCommit)+","+source),
-			"https://github.com/acme/api", ledgertest.Commit},
+		{"the pipeline at another commit of the repo", slsaV1, v1(tekton, config,
+			dep("pipeline", home, otherCommit)+","+source), "https://github.com/acme/api", ledgertest.Commit},
 
 		{"v0.2", slsaV02, v02("tekton.dev/v1beta1/PipelineRun", pipelines, otherCommit,
 			dep("", pipelines, otherCommit)+","+dep("", home, ledgertest.Commit)), "", ledgertest.Commit},

@@ -113,9 +113,9 @@ func worse(a, b ledger.Status) ledger.Status {
 }
 
 // An outcomePath is where a member states what went wrong: the names of JSON members, joined by dots. At its end is
-// the number of failures or an exit code, where 0 is good; a list of failures, which is good if it is empty; or a truth value,
-// where true is good. A name that ends in [] is a list, whose entries are all looked at: at the end of the path, they
-// are results of SARIF.
+// the number of failures or an exit code, where 0 is good; a list of failures, which is good if it is empty; or a truth
+// value, where true is good. A name that ends in [] is a list, whose entries are all looked at: at the end of the path,
+// they are results of SARIF.
 type outcomePath string
 
 // outcomes are the paths of the kinds of members that state an outcome: those of
@@ -175,7 +175,8 @@ func (p outcomePath) status(object map[string]any, field string) (ledger.Status,
 			return goodIf(value), nil
 		}
 	}
-	return "", ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%s is not an outcome that is known", text.Clip(fmt.Sprint(value)))
+	return "", ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%s is not an outcome that is known",
+		text.Clip(fmt.Sprint(value)))
 }
 
 func goodIf(good bool) ledger.Status {
@@ -218,5 +219,6 @@ func isFinding(result any) bool {
 		object, ok := s.(map[string]any)
 		return ok && (object["status"] == nil || object["status"] == "accepted")
 	})
-	return (r["kind"] == nil || r["kind"] == "fail") && r["level"] != "none" && r["baselineState"] != "absent" && !isAccepted
+	return (r["kind"] == nil || r["kind"] == "fail") && r["level"] != "none" && r["baselineState"] != "absent" &&
+		!isAccepted
 }

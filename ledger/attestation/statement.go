@@ -116,8 +116,8 @@ func Remap(r Recorded) Remapping {
 	return m
 }
 
-// RemapAgain returns what Remap has made of a statement. The web URL that the repo had then is not known; if it decides,
-// r.Outcome, which is what is shown of the statement, says what it was.
+// RemapAgain returns what Remap has made of a statement. The web URL that the repo had then is not known; if it
+// decides, r.Outcome, which is what is shown of the statement, says what it was.
 func RemapAgain(r Recorded) Remapping {
 	switch m := Remap(r); {
 	case !m.isPlaced || m.whole == nil:

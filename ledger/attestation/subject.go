@@ -49,8 +49,8 @@ func (b *body) configCommit(at Place) (string, error) {
 		}
 	}
 	return "", ledger.Errorf(ledger.CodeNoCommitSubject,
-		"the statement names no commit: a subject needs a gitCommit digest, as {\"name\": \"git+https://github.com/acme/api\", "+
-			"\"digest\": {\"gitCommit\": \"<40 or 64 hex digits>\"}}")
+		`the statement names no commit: a subject needs a gitCommit digest, as {"name": "git+https://github.com/acme/api", `+
+			`"digest": {"gitCommit": "<40 or 64 hex digits>"}}`)
 }
 
 // maxNamed is the number of commits that an error names.
@@ -104,7 +104,8 @@ func only(commits []string, at Place) (string, error) {
 // isPlaced reports whether the web URL of a repo may decide how the statement is read: what was verified, which source
 // was built, and whether the SHA-1 of a subject is of a commit.
 func (d *statementJSON) isPlaced(b *body) bool {
-	return b.resource != "" || b.sources.list != nil || b.config.list != nil || slices.ContainsFunc(d.Subject, func(r resourceJSON) bool { return r.Digest[bareSHA1] != "" })
+	hasSHA1 := func(r resourceJSON) bool { return r.Digest[bareSHA1] != "" }
+	return b.resource != "" || b.sources.list != nil || b.config.list != nil || slices.ContainsFunc(d.Subject, hasSHA1)
 }
 
 // sameRepoAs returns a function that reports whether a URI is of the same git repo as another one, ignoring the ref.

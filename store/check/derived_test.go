@@ -159,7 +159,7 @@ var derivedChanges = []struct {
 		[]string{"record acme attestation att_", ": time: the ledger says 1970"}},
 	{"the rules of a mapping", `UPDATE attestations SET mapping_version = 1 WHERE id = 1`,
 		[]string{"record acme attestation att_",
-			": the row says that it was mapped by the rules 1, and all are by 3"}},
+			": the row says that it was mapped by the rules 1, and all are by 4"}},
 	{"the time of a transition", `UPDATE transitions SET at = 1 WHERE to_state = 4`,
 		[]string{"states acme commit api@", " at 1970"}},
 	{"since when a commit has its state", `UPDATE commits SET state_since = 1 WHERE state = 4`,

@@ -51,7 +51,8 @@ func Notice(w io.Writer, a ledger.AttestationRecord) {
 		terminal.Printf(w, "NOTE: recorded as an attempt that failed: what runs has not changed\n")
 	}
 	if a.Unlinked > 0 {
-		terminal.Printf(w, "NOTE: %d more artifacts that the statement names are not linked: one links at most %d (split it)\n",
+		terminal.Printf(w,
+			"NOTE: %d more artifacts that the statement names are not linked: one links at most %d (split it)\n",
 			a.Unlinked, ledger.MaxArtifacts)
 	}
 }

@@ -19,8 +19,8 @@ import (
 // copies the database to a temporary folder and changes only the copy.
 func Preview(ctx context.Context, s config.Settings) (findings []Finding, err error) {
 	if s.Database.IsServer() {
-		return nil, errors.New("a preview needs a database file: make one with 'ledgerd copy --from postgres://… --to FILE' " +
-			"of the release that runs, and preview that")
+		return nil, errors.New("a preview needs a database file: make one with " +
+			"'ledgerd copy --from postgres://… --to FILE' of the release that runs, and preview that")
 	}
 	folder, err := os.MkdirTemp("", "ledgerd-preview-")
 	if err != nil {

@@ -77,7 +77,8 @@ var shapes = []shape{
 	{map[string]string{"signed": "", "signatures": ""}, "in-toto metadata from before DSSE" + metablock},
 	{map[string]string{"_type": `"link"`}, "an in-toto link without a signature" + metablock},
 	{map[string]string{"Body": "", "LogIndex": ""}, rekorEntry},
-	{map[string]string{"certificateAuthorities": ""}, "a trusted root (set it: ledgerd trusted-root set NAME --file FILE)"},
+	{map[string]string{"certificateAuthorities": ""},
+		"a trusted root (set it: ledgerd trusted-root set NAME --file FILE)"},
 
 	{map[string]string{"buildDefinition": "", "runDetails": ""},
 		"SLSA provenance v1 without a statement" + provenance},

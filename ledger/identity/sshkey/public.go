@@ -107,7 +107,7 @@ func checkType(keyType string) error {
 	case strings.HasPrefix(keyType, "sk-"), strings.HasPrefix(keyType, "webauthn-sk-"):
 		return fmt.Errorf("SSH keys on a security key (%s) do not sign statements, but what the device adds to them (use a "+
 			"key of the type ssh-ed25519)", text.Clip(keyType))
-	case keyType == ssh.InsecureKeyAlgoDSA:
+	case keyType == "ssh-dss":
 		return errors.New("DSA keys are insecure, and OpenSSH has removed them (create a key of the type ssh-ed25519)")
 	}
 	return nil

@@ -315,6 +315,7 @@ type Finding struct {
 // A Level says how much a finding matters.
 type Level string
 
+// The levels of findings.
 const (
 	Error   Level = "error"   // the contract lets through what it should not, or nobody can meet it
 	Warning Level = "warning" // it may be right: time or the work of others may show

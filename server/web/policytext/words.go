@@ -85,7 +85,8 @@ func describe(r policy.Requirement) Sentence {
 		s = s.code(r.Predicate)
 	}
 
-	return s.text(" %s", verbs(r.Accept)).levels(r.Levels).where(r.Where).signers(r).age(r.MaxAge).text(".").others(r).carry(r).scope(r)
+	s = s.text(" %s", verbs(r.Accept)).levels(r.Levels).where(r.Where).signers(r).age(r.MaxAge).text(".")
+	return s.others(r).carry(r).scope(r)
 }
 
 var statusVerbs = map[ledger.Status]string{
