@@ -32,6 +32,10 @@ var documented = map[string]struct{ isTrue, isFalse []string }{
 		isFalse: []string{"../testdata/statements/test-result_FAILED.json"}},
 	`predicate.annotations["environment"] == "staging"`: {
 		isTrue: []string{"testdata/annotated.json"}},
+	`subject.exists(s, has(s.annotations) && ["sourceRefs", "source_refs"].exists(name, ` +
+		`name in s.annotations && "refs/heads/main" in s.annotations[name]))`: {
+		isTrue:  []string{"../testdata/statements/vsa_source_L0.json"},
+		isFalse: []string{"../testdata/statements/svr02.json"}},
 	`!predicate.scanner.result.exists(r, r.severity.exists(s, s.score == "CRITICAL"))`: {
 		isTrue:  []string{"testdata/vulns02_low.json"},
 		isFalse: []string{"../testdata/statements/vulns02_critical.json"}},

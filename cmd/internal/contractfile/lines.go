@@ -73,6 +73,9 @@ func requirementLine(r policy.Requirement) string {
 		line += fmt.Sprintf(" distinct_from=%v", r.DistinctFrom)
 	}
 	line += carryText(r)
+	if len(r.Levels) > 0 {
+		line += fmt.Sprintf(" levels=%v", r.Levels)
+	}
 	if r.Where != "" {
 		line += " where=" + strconv.Quote(r.Where)
 	}
