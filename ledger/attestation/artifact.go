@@ -46,9 +46,11 @@ func (d *statementJSON) artifacts(b *body, commit string) Artifacts {
 			}
 		}
 	}
-	if _, digest, ok := strings.Cut(b.resource, "@"); ok {
-		digest, _, _ = strings.Cut(digest, "?") // of a package URL
-		add(strings.Replace(strings.ToLower(digest), "%3a", ":", 1))
+	for _, uri := range b.verified {
+		if _, digest, ok := strings.Cut(uri, "@"); ok {
+			digest, _, _ = strings.Cut(digest, "?") // of a package URL
+			add(strings.Replace(strings.ToLower(digest), "%3a", ":", 1))
+		}
 	}
 	return list
 }

@@ -31,7 +31,7 @@ type Attestation struct {
 	Rollback *Rollback
 	// Again is why a commit is deployed that was rolled back. It is empty for other statements.
 	Again string
-	// IsPlaced reports whether the statement may be read otherwise for a repo with another web URL.
+	// IsPlaced reports whether the meaning of the statement depends on the web URL of the repo.
 	IsPlaced bool
 	// Payload is the signed bytes of the statement.
 	Payload []byte

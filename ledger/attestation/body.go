@@ -19,7 +19,7 @@ type body struct {
 	source     string    // of provenance: the URI of the repo that was built
 	config     resources // of provenance by Tekton: the dependencies that say what to run
 	exception  Exception // of an exception: what it says
-	resource   string    // of a verification summary: the URI of what was verified
+	verified   []string  // of verification summaries: the URIs of what was verified
 	merge      *Merge    // of a merge: what it claims
 	rollback   *Rollback // of a rollback: what it says
 	again      string    // of a deployment: why the commit is deployed although it was rolled back

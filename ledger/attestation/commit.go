@@ -71,7 +71,7 @@ func VerifyRecorded(body []byte, commit string, keys *identity.Keyring, at ledge
 		return nil, err
 	}
 
-	st, err := parseStatement(env.Payload, Place{Commit: commit})
+	st, err := parseStatement(env.Payload, Place{Recorded: commit})
 	signer, signerErr := vouchers.Signer(st.outcome.Predicate, commit)
 	if signerErr != nil {
 		return nil, signerErr

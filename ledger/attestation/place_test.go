@@ -7,7 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
 
-// A summary of another repository than the repo's is refused. That of an artifact is not.
+// A summary of another git repository is refused. A summary of an artifact is not.
 func TestSummariesOfOtherRepositories(t *testing.T) {
 	const home = "https://github.com/acme/api"
 	for _, test := range []struct {
@@ -29,6 +29,13 @@ func TestSummariesOfOtherRepositories(t *testing.T) {
 		{home, "https://github.com/fork/api/releases/download/v1/api.tar.gz", false},
 		{home, "", false},
 		{"", "git+https://github.com/fork/api", false},
+		{"https://git.example.com/acme/api", "ssh://git@git.example.com:2222/acme/api", false},
+		{"https://git.example.com/gitea/acme/api", "git@git.example.com:acme/api.git", false},
+		{"https://git.example.com/acme/api", "https://ci:tok@git.example.com/acme/api.git#refs/heads/main", false},
+		{"https://bitbucket.acme.example/projects/ACME/repos/api", "git+https://bitbucket.acme.example/scm/acme/api.git", false},
+		{"https://dev.azure.com/acme/shop/_git/api", "git@ssh.dev.azure.com:v3/acme/shop/api", false},
+		{"https://dev.azure.com/acme/shop/_git/api", "https://acme@dev.azure.com/acme/shop/_git/api", false},
+		{"https://gitlab.acme.example/acme/api", "https://gitlab.acme.example:5050/acme/web@sha256:abc", false},
 
 		{home, "git+https://github.com/fork/api", true},
 		{home, "git+https://github.com/acme/api-fork", true},
@@ -41,6 +48,9 @@ func TestSummariesOfOtherRepositories(t *testing.T) {
 		{home, "git@github.com:fork/api.git", true},
 		{home, "pkg:github/fork/api@v1", true},
 		{"https://git.example.com/acme/api", "https://git.example.com/fork/api", true},
+		{"https://git.example.com/acme/api", "https://u@git.other.example/fork/api.git", true},
+		{"https://bitbucket.acme.example/projects/ACME/repos/api", "git+https://bitbucket.acme.example/scm/fork/api.git", true},
+		{"https://dev.azure.com/acme/shop/_git/api", "git@ssh.dev.azure.com:v3/acme/shop/web", true},
 		{"https://gitlab.com/acme/team/api", "https://gitlab.com/acme/other/api", true},
 	} {
 		_, err := parseStatement([]byte(statementOf(aboutCommit, vsaV1,
@@ -55,24 +65,26 @@ func TestSummariesOfOtherRepositories(t *testing.T) {
 	}
 }
 
-// Subjects of other tools name a commit by its SHA-1.
+// Other tools identify the commit by a sha1 digest.
 func TestSubjectsOfOtherTools(t *testing.T) {
 	place := Place{WebURL: "https://git.example.com/acme/api"}
 	for name, isCommit := range map[string]bool{
-		"git.head":                            true, // Chainloop
-		"https://github.com/acme/api.git":     true, // gitsign, by the URL of the remote
-		"https://github.com/acme/api":         true,
-		"git@github.com:acme/api.git":         true,
-		"ssh://git@git.example.com:22/x/y":    true,
-		"https://gitlab.com/acme/team/api":    true,
-		"https://git.example.com/acme/api":    true, // the repo's web URL
-		"https://git.example.com/acme/other":  false,
-		"https://github.com/acme":             false,
-		"https://github.com/acme/api/a/b.tar": false,
-		"https://example.com/api.tar.gz":      false,
-		"api.tar.gz":                          false,
-		"app@sha256:abc":                      false,
-		"head":                                false,
+		"git.head":                                               true, // Chainloop
+		"https://github.com/acme/api.git":                        true, // gitsign, by the URL of the remote
+		"https://github.com/acme/api":                            true,
+		"git@github.com:acme/api.git":                            true,
+		"ssh://git@git.example.com:22/x/y":                       true,
+		"https://gitlab.com/acme/team/api":                       true,
+		"https://git.example.com/acme/api":                       true, // the repo's web URL
+		"https://git.example.com/acme/other":                     false,
+		"https://github.com/acme":                                false,
+		"https://github.com/acme/api/a/b.tar":                    false,
+		"https://example.com/api.tar.gz":                         false,
+		"api.tar.gz":                                             false,
+		"https://ci:tok@git.other.example/acme/api.git":          true,
+		"https://git.other.example/acme/api.git#refs/heads/main": true,
+		"app@sha256:abc":                                         false,
+		"head":                                                   false,
 	} {
 		payload := statementOf(`[{"name":"`+name+`","digest":{"sha1":"`+ledgertest.Commit+`"}}]`, anyType, `{}`)
 		got, err := parseStatement([]byte(payload), place)
@@ -82,7 +94,7 @@ func TestSubjectsOfOtherTools(t *testing.T) {
 	}
 }
 
-// Chainloop's type is no URI, and is recorded. Types without their scheme are refused.
+// Chainloop's predicate type is not a URI, but is accepted. Other types need their scheme.
 func TestTypesWithoutAScheme(t *testing.T) {
 	head := `[{"name":"git.head","digest":{"sha1":"` + ledgertest.Commit + `"}}]`
 	got, err := parseStatement([]byte(statementOf(head, "chainloop.dev/attestation/v0.2", `{"metadata":{}}`)), Place{})
@@ -96,7 +108,7 @@ func TestTypesWithoutAScheme(t *testing.T) {
 	}
 }
 
-// Tekton's pipeline is not what was built, and the web URL of the repo decides between several sources.
+// The repository of a Tekton pipeline is not the source. If there are several sources, the repo's web URL decides.
 func TestSourcesOfProvenance(t *testing.T) {
 	const home, pipelines = "git+https://github.com/acme/api.git", "git+https://github.com/acme/pipelines"
 	dep := func(name, uri, commit string) string {
@@ -158,14 +170,64 @@ func TestSourcesOfProvenance(t *testing.T) {
 				ledgertest.WantCode(t, err, ledger.Code(test.want))
 			} else if err != nil || got.commit != test.want {
 				t.Errorf("got %s, %v; want %s", got.commit, err, test.want)
+			} else if again, err := parseStatement([]byte(payload), Place{Recorded: test.want}); err != nil ||
+				again.commit != test.want {
+				t.Errorf("once it is recorded, got %s, %v; want %s", again.commit, err, test.want)
+			} else if _, err := parseStatement([]byte(payload), Place{}); err != nil && !got.isPlaced {
+				t.Errorf("it depends on the web URL: %v", err)
 			}
 		})
 	}
 }
 
+// A recorded statement is about no commit that it does not name.
+func TestRecordedStatementsNameTheirCommit(t *testing.T) {
+	payload := statementOf(aboutCommit, anyType, `{}`)
+	got, err := parseStatement([]byte(payload), Place{Recorded: otherCommit})
+	if err != nil || got.commit != ledgertest.Commit {
+		t.Errorf("got %s, %v", got.commit, err)
+	}
+	file := `[{"name":"api.tar","digest":{"sha1":"` + otherCommit + `"}},{"digest":{"gitCommit":"` + ledgertest.Commit + `"}}]`
+	got, err = parseStatement([]byte(statementOf(file, anyType, `{}`)), Place{Recorded: otherCommit})
+	if err != nil || got.commit != ledgertest.Commit || got.isPlaced {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// Statements whose meaning depends on the web URL say so, so that the write compares it.
+func TestStatementsThatDependOnTheWebURL(t *testing.T) {
+	two := `[{"uri":"git+https://git.example/acme/api","digest":{"gitCommit":"` + ledgertest.Commit + `"}},` +
+		`{"uri":"git+https://git.example/acme/lib","digest":{"gitCommit":"` + otherCommit + `"}}]`
+	got, err := parseStatement([]byte(statementOf(two, anyType, `{}`)), Place{WebURL: "https://git.example/acme/lib"})
+	if err != nil || got.commit != otherCommit || !got.isPlaced {
+		t.Errorf("of several commits: got %+v, %v", got, err)
+	}
+	witness := `[{"name":"https://witness.dev/attestations/git/v0.1/commithash:x","digest":{"sha1":"` + ledgertest.Commit +
+		`"}},{"name":"https://witness.dev/attestations/git/v0.1/parenthash:y","digest":{"sha1":"` + otherCommit + `"}}]`
+	got, err = parseStatement([]byte(statementOf(witness, anyType, `{}`)), Place{})
+	if err != nil || got.isPlaced {
+		t.Errorf("of witness: got %+v, %v", got, err)
+	}
+}
+
+// A failure that somebody has made a statement without an outcome is found.
+func TestRemapAgainOfAFailure(t *testing.T) {
+	for uri, payload := range map[string]string{
+		"https://witness.dev/attestation-collection/v0.1": `{"name":"x","attestations":[{"type":` +
+			`"https://witness.dev/attestations/command-run/v0.1","attestation":{"exitcode":1}}]}`,
+		vsaV1: `{"verificationResult":"FAILED","resourceUri":"git+https://github.com/acme/api"}`,
+	} {
+		envelope := ledgertest.Must(SignDSSE(ledgertest.NewP256(), []byte(statementOf(aboutCommit, uri, payload))))
+		r := Recorded{Envelope: envelope, PredicateType: uri, Commit: ledgertest.Commit, Outcome: Unread(uri)}
+		if got := RemapAgain(r).Outcome; got == r.Outcome {
+			t.Errorf("%s: it is read as %+v", uri, got)
+		}
+	}
+}
+
 const sha256Digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
-// What was recorded about the commit of a pipeline stays recorded there, and neither counts nor links.
+// A statement recorded for a pipeline's commit keeps that commit, but no longer counts or links artifacts.
 func TestRemapOfAStatementAboutAnotherCommit(t *testing.T) {
 	image := `[{"name":"image","digest":{"sha256":"` + sha256Digest + `"}}]`
 	deps := func(name string) string {
@@ -189,6 +251,11 @@ func TestRemapOfAStatementAboutAnotherCommit(t *testing.T) {
 		r := Recorded{Envelope: ledgertest.Must(SignDSSE(ledgertest.NewP256(), []byte(test.payload))),
 			PredicateType: test.uri, Commit: ledgertest.Commit, WebURL: test.webURL, Outcome: before}
 		got := Remap(r)
+		failed := r
+		failed.Outcome.Result.Status = ledger.Fail
+		if m := Remap(failed); m.Outcome.Result.Status != ledger.Fail && !test.counts || len(m.Disowned) > 0 {
+			t.Errorf("%s, as a failure: got %+v", test.name, m)
+		}
 		if counts := got.Outcome != Unread(test.uri); counts != test.counts {
 			t.Errorf("%s: got %+v", test.name, got)
 		}
@@ -196,7 +263,7 @@ func TestRemapOfAStatementAboutAnotherCommit(t *testing.T) {
 			t.Errorf("%s: got the artifacts %+v", test.name, got)
 		}
 
-		// Without the web URL, what was made of it is one of what may have been made.
+		// RemapAgain does not know the web URL, and accepts either outcome.
 		r.Outcome, r.WebURL = got.Outcome, ""
 		if again := RemapAgain(r); again.Outcome != got.Outcome {
 			t.Errorf("%s: again %+v, want %+v", test.name, again.Outcome, got.Outcome)

@@ -41,7 +41,7 @@ func parseVerificationSummary(predicate []byte) (body, error) {
 		return body{}, ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "PASSED contradicts the verified level FAILED")
 	}
 	return body{predicate: outcomeName("vsa", uriLabel(p.Verifier.ID)), result: ledger.Result{Status: status},
-		finishedAt: verified.time(), resource: string(cmp.Or(p.Resource, p.OldResource))}, nil
+		finishedAt: verified.time(), verified: []string{string(cmp.Or(p.Resource, p.OldResource))}}, nil
 }
 
 // parseVerificationResult parses a simple verification result. It lists the properties

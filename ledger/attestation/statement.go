@@ -3,6 +3,7 @@ package attestation
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -19,7 +20,7 @@ type statement struct {
 	merge         *Merge    // nil for other types
 	rollback      *Rollback // the same
 	again         string
-	// isPlaced reports whether it would be read otherwise for a repo at another web URL.
+	// isPlaced reports whether its meaning depends on the web URL of the repo.
 	isPlaced bool
 }
 
@@ -37,7 +38,7 @@ func parseStatement(payload []byte, at Place) (statement, error) {
 	if err != nil {
 		return statement{}, err
 	}
-	if err := at.checkResource(b.resource); err != nil {
+	if err := at.checkVerified(b.verified); err != nil {
 		return statement{}, err
 	}
 	return statement{
@@ -99,8 +100,8 @@ type Remapping struct {
 }
 
 // Remap maps a recorded statement by the present rules. What these refuse, or read as a statement about something
-// else, stays recorded and links nothing: a failure as it was, so that it goes on blocking, and all else without an
-// outcome, under its predicate type.
+// else, stays recorded: a failure as it was, so that it goes on blocking, and all else without an outcome, under its
+// predicate type, and linking nothing.
 func Remap(r Recorded) Remapping {
 	if r.PredicateType == SignedCommitType {
 		return Remapping{Outcome: r.Outcome}
@@ -110,27 +111,33 @@ func Remap(r Recorded) Remapping {
 	case err == nil:
 	case r.Outcome.Result.Status.IsFailure():
 		m.Outcome = r.Outcome
+		if m.whole != nil {
+			m.Artifacts = m.whole.Artifacts
+		}
 	default:
 		m.Outcome = Unread(r.PredicateType)
+		if m.whole != nil {
+			m.Disowned = m.whole.Artifacts.Digests
+		}
 	}
 	return m
 }
 
-// RemapAgain returns what Remap has made of a statement. The web URL that the repo had then is not known; if it
-// decides, r.Outcome, which is what is shown of the statement, says what it was.
+// RemapAgain returns what Remap has made of a statement. The web URL that the repo had then is not known: if it
+// decides, r.Outcome, which is what is shown of the statement, says what it was, except of a failure.
 func RemapAgain(r Recorded) Remapping {
 	switch m := Remap(r); {
 	case !m.isPlaced || m.whole == nil:
 		return m
-	case r.Outcome == Unread(r.PredicateType):
+	case r.Outcome == Unread(r.PredicateType) && !m.whole.Outcome.Result.Status.IsFailure():
 		return Remapping{Outcome: r.Outcome}
 	default:
 		return *m.whole
 	}
 }
 
-// correct returns the outcome of a statement as far as it may be read again: a time in the future is none, and what was
-// recorded as a failure before rollout was read stays one.
+// correct adjusts an outcome that was mapped again. It drops a finish time in the future. It keeps a failure that was
+// recorded before the member rollout was read.
 func (r *Recorded) correct(o Outcome) Outcome {
 	switch {
 	case o.FinishedAt > r.RecordedAt.Add(maxAhead):
@@ -163,13 +170,12 @@ func (r *Recorded) remap() (m Remapping, err error) {
 
 	m.isPlaced = doc.isPlaced(&b)
 	m.whole = &Remapping{Outcome: r.correct(doc.outcome(&mapping, &b, r.Commit)), Artifacts: doc.artifacts(&b, r.Commit)}
-	at := Place{WebURL: r.WebURL, Commit: r.Commit}
-	commit, err := doc.commit(&b, at)
-	if err == nil && commit != r.Commit {
+	at := Place{WebURL: r.WebURL}
+	commits, err := doc.commits(&b, at)
+	if err == nil && !slices.Contains(commits, r.Commit) {
 		err = errors.New("the statement is about another commit")
 	}
-	if err = cmp.Or(err, at.checkResource(b.resource)); err != nil {
-		m.Disowned = m.whole.Artifacts.Digests
+	if err = cmp.Or(err, at.checkVerified(b.verified)); err != nil {
 		return m, err
 	}
 	m.Outcome, m.Artifacts = m.whole.Outcome, m.whole.Artifacts

@@ -271,7 +271,7 @@ func (v *evaluation) verdict(i, at int) verdict {
 	}
 
 	e := &v.f.Evidence[at]
-	if r.Expression() != "" {
+	if r.hasExpression() {
 		switch where, ok := d.says[e.Attestation]; {
 		case !ok:
 			return notEvaluated

@@ -23,8 +23,11 @@ func splitLevel(level string) (track string, number int, ok bool) {
 	return track + "_LEVEL_", number, ok && err == nil && len(digit) == 1 && number <= maxLevel
 }
 
-// Expression returns the CEL expression that a statement must meet: Where, and that it states the Levels. It is empty
-// if there is none.
+// hasExpression reports whether a statement must meet an expression.
+func (r *Requirement) hasExpression() bool { return r.Where != "" || len(r.Levels) > 0 }
+
+// Expression returns the CEL expression that a statement must meet: Where, and that it states the Levels. A requirement
+// without both has none, and the text is empty.
 func (r *Requirement) Expression() string {
 	if len(r.Levels) == 0 {
 		return r.Where
@@ -40,7 +43,7 @@ func (r *Requirement) Expression() string {
 		all = append(all, "predicate.verifiedLevels.exists(l, l in ["+strings.Join(names, ", ")+"])")
 	}
 	if r.Where != "" {
-		all = append(all, "("+r.Where+")")
+		all = append(all, "("+r.Where+"\n)") // it may end with a comment
 	}
 	return strings.Join(all, " && ")
 }

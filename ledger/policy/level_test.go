@@ -33,7 +33,7 @@ func TestLevels(t *testing.T) {
 		{`SLSA_SOURCE_LEVEL_1","SLSA_BUILD_LEVEL_2`, `["SLSA_SOURCE_LEVEL_1"]`, false},
 	} {
 		c, err := policy.Parse(fmt.Appendf(nil, `{"requirements":[{"state":"ATTESTED","predicate":"vsa:*","levels":["%s"],
-"where":"predicate.verifier.id == 'x'"}]}`, test.wanted))
+"where":"predicate.verifier.id == 'x' // ours"}]}`, test.wanted))
 		must.OK(t, err)
 		program := must.Get(where.Compile(c.Requirements[0].Expression()))(t)
 		got := program.Eval(where.Read(fmt.Appendf(nil,

@@ -68,7 +68,7 @@ func (c Contract) LinkRefusal(
 // Facts.Verdicts.
 func (c Contract) NeedsVerdicts() bool {
 	for i := range c.Requirements {
-		if c.Requirements[i].Expression() != "" {
+		if c.Requirements[i].hasExpression() {
 			return true
 		}
 	}
@@ -81,7 +81,10 @@ func (c Contract) Expressions(e *Evidence) []string {
 	var list []string
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
-		if x := r.Expression(); x != "" && r.isAbout(e) && !slices.Contains(list, x) {
+		if !r.hasExpression() || !r.isAbout(e) {
+			continue
+		}
+		if x := r.Expression(); !slices.Contains(list, x) {
 			list = append(list, x)
 		}
 	}

@@ -25,7 +25,7 @@ func (c Contract) Size() Size {
 	for i := range c.Requirements {
 		s.add(c.Requirements[i].Signers)
 		s.add(c.Requirements[i].CarrySigners)
-		if c.Requirements[i].Expression() != "" {
+		if c.Requirements[i].hasExpression() {
 			s.expressions++
 		}
 	}

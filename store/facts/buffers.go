@@ -2,7 +2,9 @@ package facts
 
 import (
 	"fmt"
+	"strconv"
 
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -60,8 +62,15 @@ ON CONFLICT (id) DO UPDATE SET version = trees.version + excluded.version`, 3),
 ON CONFLICT (commit_id) DO UPDATE SET version = merge_sources.version + excluded.version`, 2),
 		artifacts: sqldb.NewRows(`
 INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, is_build, attestation_id) VALUES `, `
-ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build) DO NOTHING`, 7),
+ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build)
+DO UPDATE SET attestation_id = excluded.attestation_id WHERE `+maybeDisowned(), 7),
 	}
+}
+
+// maybeDisowned is true of a link by a statement that may lose it when it is mapped by the rules of this release.
+func maybeDisowned() string {
+	return "(SELECT mapping_version FROM attestations WHERE id = artifacts.attestation_id) < " +
+		strconv.Itoa(attestation.MappingVersion)
 }
 
 // all returns the buffers in insertion order: rows only refer to rows in earlier

@@ -211,9 +211,8 @@ INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, is_bui
 VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build)
 DO UPDATE SET attestation_id = excluded.attestation_id
-WHERE excluded.attestation_id < artifacts.attestation_id
-  OR (SELECT mapping_version FROM attestations WHERE id = artifacts.attestation_id) < ?`,
-			a.orgID, DigestKey(digest), a.commitID, a.identity, a.signerID, isBuild, a.id, attestation.MappingVersion)
+WHERE excluded.attestation_id < artifacts.attestation_id OR `+maybeDisowned(),
+			a.orgID, DigestKey(digest), a.commitID, a.identity, a.signerID, isBuild, a.id)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,8 @@ func (re *Recorder) Attest(
 // state and the events. If the statement is already recorded, it returns that record and
 // false, or CodeStaleStatement if the same signer has since attested something else for
 // the predicate. keyringVersion is the version of the keyring that verified the
-// attestation; if it is not the latest, Record returns ErrKeyringChanged.
+// attestation; if it is not the latest, Record returns ErrKeyringChanged. So it does for a statement whose meaning
+// depends on the web URL of the repo, if that has one.
 func (re *Recorder) Record(
 	ctx context.Context, org, repo string, a *attestation.Attestation, keyringVersion int64,
 ) (rec ledger.AttestationRecord, created bool, err error) {

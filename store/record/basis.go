@@ -25,7 +25,7 @@ func (re *Recorder) expect(key string, change func(*expectation)) {
 	re.expected.Put(key, x)
 }
 
-// A basis is by what an attestation was verified.
+// A basis is the keyring and the web URL with which an attestation was verified.
 type basis struct {
 	keyring *identity.Keyring
 	version int64 // of the keyring

@@ -18,7 +18,7 @@ import (
 // ErrKeyringChanged means that an identity was added, changed or revoked, or two people
 // became one, between the verification of an attestation and its recording. The attestation
 // must be verified again.
-var ErrKeyringChanged = errors.New("the org's identities changed after the attestation was verified")
+var ErrKeyringChanged = errors.New("the org's identities or the repo's web URL changed after the attestation was verified")
 
 // A Verify verifies an attestation for the repo at a place, with the keyring of its org.
 type Verify func(attestation.Place, *identity.Keyring) (*attestation.Attestation, error)
@@ -137,8 +137,8 @@ type mergeFact struct {
 	replaced []int64
 }
 
-// An unverified is the txn.Unready error of a recording that was verified with an earlier keyring, or for another web
-// URL of the repo.
+// An unverified is the txn.Unready error of a recording that was verified with an earlier keyring, or a former web URL
+// of the repo.
 type unverified struct{ *Recording }
 
 func (*unverified) Error() string { return ErrKeyringChanged.Error() }

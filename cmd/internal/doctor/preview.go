@@ -37,10 +37,13 @@ func Preview(ctx context.Context, s config.Settings) (findings []Finding, err er
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
-	changes := make(map[change][]string)
+	changes := make(map[change]*rereadings)
 	err = db.PreviewMapping(ctx, func(r store.Rereading) {
 		c := change{r.Org + "/" + r.Repo, r.PredicateType, string(r.Before.Result.Status), string(r.After.Result.Status)}
-		changes[c] = append(changes[c], r.ID)
+		if changes[c] == nil {
+			changes[c] = new(rereadings)
+		}
+		changes[c].add(r.ID)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the recorded statements: %w", err)
@@ -62,10 +65,22 @@ func (c change) compare(d change) int {
 		cmp.Compare(c.before, d.before), cmp.Compare(c.after, d.after))
 }
 
-func (c change) text(ids []string) string {
+func (c change) text(r *rereadings) string {
 	becomes := fmt.Sprintf("%s becomes %s", c.before, c.after)
 	if c.before == c.after {
-		becomes = c.before + " stays, with another predicate or slot"
+		becomes = c.before + " stays, with another predicate, slot, duration or time"
 	}
-	return fmt.Sprintf("in %s, %s for %d of %s: %s", c.repo, becomes, len(ids), c.predicateType, listed(ids))
+	return fmt.Sprintf("in %s, %s for %d of %s: %s", c.repo, becomes, r.count, c.predicateType, listed(r.first))
+}
+
+// A rereadings counts the attestations with a change.
+type rereadings struct {
+	count int
+	first []string // IDs, one more than are listed
+}
+
+func (r *rereadings) add(id string) {
+	if r.count++; len(r.first) <= maxListed {
+		r.first = append(r.first, id)
+	}
 }

@@ -193,7 +193,7 @@ func (a Attestation) open(keys Keys, e ledger.AttestationEvent) (*attestation.At
 	if keys.ring != nil || attestation.IsCommitObject(a.Envelope) {
 		signed, unread = attestation.VerifyRecorded(a.Envelope, e.Commit, ring, e.Timestamp)
 	} else { // do not trust the server: accept only what a ledger of this release would record
-		signed, unread = attestation.Place{Commit: e.Commit}.Verify(a.Envelope, ring, e.Timestamp)
+		signed, unread = attestation.Place{Recorded: e.Commit}.Verify(a.Envelope, ring, e.Timestamp)
 	}
 	if signed == nil {
 		if keys.pinned && attestation.CertificateOf(a.Envelope) != nil {

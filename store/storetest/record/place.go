@@ -24,11 +24,9 @@ func (s suite) TestTheWebURLDecidesWhatIsBuilt(t *testing.T) {
 		_, err := fx.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{WebURL: &url})
 		must.OK(t, err)
 	}
-	n := 0
-	attest := func(before func()) (ledger.AttestationRecord, error) {
+	attest := func(payload []byte, before func()) (ledger.AttestationRecord, error) {
 		t.Helper()
-		n++
-		envelope := must.Get(attestation.SignDSSE(key, provenanceOf(n)))(t)
+		envelope := must.Get(attestation.SignDSSE(key, payload))(t)
 		rec, _, err := fx.Attest(t.Context(), "acme", "api",
 			func(p attestation.Place, keys *identity.Keyring) (*attestation.Attestation, error) {
 				a, err := p.Verify(envelope, keys, fx.Now())
@@ -38,38 +36,54 @@ func (s suite) TestTheWebURLDecidesWhatIsBuilt(t *testing.T) {
 			})
 		return rec, err
 	}
-	wantCommit := func(before func(), want string) {
+	n := 0
+	wantCommit := func(parameters string, before func(), want string) {
 		t.Helper()
-		if rec, err := attest(before); err != nil || rec.Commit != want {
+		n++
+		rec, err := attest(provenanceOf(n, parameters), before)
+		if want == "" {
+			storetest.WantCode(t, err, ledger.CodeSeveralCommits)
+		} else if err != nil || rec.Commit != want {
 			t.Errorf("got %s, %v; want %s", rec.Commit, err, want)
 		}
 	}
+	const none, ofLib = `{}`, `{"source":"git+https://git.example/acme/lib"}`
 	nothing := func() {}
 
-	_, err := attest(nothing)
-	storetest.WantCode(t, err, ledger.CodeSeveralCommits)
+	wantCommit(none, nothing, "")
+	wantCommit(ofLib, nothing, sha(2))
 	at("https://git.example/acme/api")
-	wantCommit(nothing, sha(1))
-	wantCommit(nothing, sha(1))
-	wantCommit(func() { at("https://git.example/acme/lib") }, sha(2))
-	wantCommit(nothing, sha(2))
+	wantCommit(none, nothing, sha(1))
+	wantCommit(ofLib, nothing, sha(1))
+	wantCommit(none, func() { at("https://git.example/acme/lib") }, sha(2))
+	wantCommit(none, nothing, sha(2))
 	at("")
-	_, err = attest(nothing)
-	storetest.WantCode(t, err, ledger.CodeSeveralCommits)
+	wantCommit(none, nothing, "")
+
+	// The same is true of the subjects of other statements.
+	at("https://git.example/acme/api")
+	subjects := strings.NewReplacer("ONE", sha(1), "TWO", sha(2)).Replace(`{
+"_type":"https://in-toto.io/Statement/v1","predicateType":"https://example.com/x/v1","predicate":{},"subject":[
+{"uri":"git+https://git.example/acme/api","digest":{"gitCommit":"ONE"}},
+{"uri":"git+https://git.example/acme/lib","digest":{"gitCommit":"TWO"}}]}`)
+	rec, err := attest([]byte(subjects), func() { at("https://git.example/acme/lib") })
+	if err != nil || rec.Commit != sha(2) {
+		t.Errorf("of subjects: got %s, %v; want %s", rec.Commit, err, sha(2))
+	}
 }
 
 // provenanceOf returns provenance of an image from two repositories. The number makes it unique.
-func provenanceOf(n int) []byte {
-	return []byte(strings.NewReplacer("ONE", sha(1), "TWO", sha(2), "{n}", string(rune('a'+n))).Replace(`{
+func provenanceOf(n int, parameters string) []byte {
+	return []byte(strings.NewReplacer("ONE", sha(1), "TWO", sha(2), "{n}", fmt.Sprint(n), "PARAMETERS", parameters).Replace(`{
 "_type":"https://in-toto.io/Statement/v1","predicateType":"https://slsa.dev/provenance/v1",
 "subject":[{"name":"image-{n}","digest":{"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}}],
-"predicate":{"buildDefinition":{"buildType":"https://example.com/x","externalParameters":{},"resolvedDependencies":[
-{"uri":"git+https://git.example/acme/api","digest":{"gitCommit":"ONE"}},
+"predicate":{"buildDefinition":{"buildType":"https://example.com/x","externalParameters":PARAMETERS,
+"resolvedDependencies":[{"uri":"git+https://git.example/acme/api","digest":{"gitCommit":"ONE"}},
 {"uri":"git+https://git.example/acme/lib","digest":{"gitCommit":"TWO"}}]}}}`))
 }
 
-// What an earlier release recorded about the commit of a pipeline stays recorded there. By the rules of this release it
-// states no outcome, and links nothing.
+// A statement that an earlier release recorded for a pipeline's commit keeps that commit. By the rules of this release
+// it states no outcome, and links nothing.
 func (s suite) TestProvenanceOfAPipelineStopsCounting(t *testing.T) {
 	fx := s.newFixture(t)
 	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
@@ -86,8 +100,8 @@ func (s suite) TestProvenanceOfAPipelineStopsCounting(t *testing.T) {
 	a.Envelope = must.Get(attestation.SignDSSE(ci.Key, a.Payload))(t)
 	before, _, err := fx.Record(t.Context(), "acme", "api", a, version)
 	must.OK(t, err)
-	if before.Result.Status != ledger.Pass || len(fx.linked(image)) != 1 {
-		t.Fatalf("it was recorded as %+v, with the commits %v", before, fx.linked(image))
+	if before.Result.Status != ledger.Pass || len(fx.links(image)) != 1 {
+		t.Fatalf("it was recorded as %+v, with the links %+v", before, fx.links(image))
 	}
 
 	fx.CloseAll()
@@ -99,14 +113,17 @@ func (s suite) TestProvenanceOfAPipelineStopsCounting(t *testing.T) {
 		t.Errorf("the preview is %+v", list)
 	}
 
+	again, version := ci.Verify(provenance("https://example.com/x")) // links the image, too, and goes on to
+	later, _, err := fx.Record(t.Context(), "acme", "api", again, version)
+	must.OK(t, err)
 	must.OK(t, fx.Settle(t.Context()))
 	after, err := fx.Attestation(t.Context(), "acme", "api", before.ID)
 	must.OK(t, err)
 	if after.Commit != sha(1) || after.Predicate != before.PredicateType || after.Result.Status != ledger.Recorded {
 		t.Errorf("it is %+v", after)
 	}
-	if commits := fx.linked(image); len(commits) > 0 {
-		t.Errorf("the image is linked with %v", commits)
+	if links := fx.links(image); len(links) != 1 || links[0].Attestation != later.ID {
+		t.Errorf("the image is linked by %+v, want %s", links, later.ID)
 	}
 	glance, err := fx.Glance(t.Context(), "", 10)
 	must.OK(t, err)
@@ -116,13 +133,10 @@ func (s suite) TestProvenanceOfAPipelineStopsCounting(t *testing.T) {
 	}
 }
 
-// linked returns the commits that are linked with a SHA-256 digest.
-func (fx *fixture) linked(digest string) (commits []string) {
+// links returns the links of the artifact with a SHA-256 digest.
+func (fx *fixture) links(digest string) []ledger.ArtifactLink {
 	fx.T.Helper()
 	list, err := fx.Artifacts(fx.T.Context(), "acme", ledger.ArtifactQuery{Digests: []string{"sha256:" + digest}})
 	must.OK(fx.T, err)
-	for _, l := range list[0].Links {
-		commits = append(commits, l.Commit)
-	}
-	return commits
+	return list[0].Links
 }
