@@ -205,7 +205,7 @@ func drawKnown(t *rapid.T, authors []ledger.Author, keys []string) (known []stri
 
 func drawEvidence(t *rapid.T) Evidence {
 	signer := keys(modelDNs).Draw(t, "signer")
-	return Evidence{
+	e := Evidence{
 		Predicate: rapid.SampledFrom([]string{"test:go", "test:go", "test:js", "deploy:prod", "signed:commit"}).Draw(t,
 			"about"),
 		PredicateType: rapid.SampledFrom([]string{"https://a.example/v1", "https://b.example/v1"}).Draw(t, "type"),
@@ -219,6 +219,10 @@ func drawEvidence(t *rapid.T) Evidence {
 		Passkey:         rapid.IntRange(0, 3).Draw(t, "with a passkey") > 0,
 		WhilePromotable: rapid.IntRange(0, 3).Draw(t, "while promotable") > 0,
 	}
+	if _, ok := ledger.EnvironmentOf(e.Predicate); ok {
+		e.PredicateType = ledger.ResultType // no other statements are deployments
+	}
+	return e
 }
 
 func drawNow(t *rapid.T) ledger.Time {
