@@ -40,6 +40,11 @@ func (b Backup) Run(ctx context.Context) (size int64, err error) {
 	if err := checkLog(b.From); err != nil {
 		return 0, err
 	}
+	return b.run(ctx)
+}
+
+// run copies a file whose log was checked.
+func (b Backup) run(ctx context.Context) (size int64, err error) {
 	if _, err := os.Stat(b.From); err != nil {
 		return 0, err
 	}
@@ -130,7 +135,10 @@ func flushInBackground(file *os.File) (stop func() error) {
 func (db *DB) Backup(ctx context.Context, to string) (size int64, err error) {
 	db.checkpointer.backups.Add(1)
 	defer db.checkpointer.backups.Add(-1)
-	return Backup{From: db.path, To: to}.Run(ctx)
+	if err := db.guard.check(); err != nil {
+		return 0, err
+	}
+	return Backup{From: db.path, To: to}.run(ctx)
 }
 
 // CheckFree returns an error if a database at path would replace one, or take over the log of one.

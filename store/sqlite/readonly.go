@@ -34,9 +34,6 @@ func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 }
 
 func (db *DB) openReadOnly(ctx context.Context, path string) (err error) {
-	if err := checkLog(path); err != nil {
-		return err
-	}
 	var options url.Values
 	if options, db.still, err = readOnly(path); err != nil {
 		return err
@@ -63,10 +60,13 @@ func (db *DB) openReadOnly(ctx context.Context, path string) (err error) {
 
 // readOnly returns the options with which a file is only read. If it has no log, nobody has it
 // open: then still is not nil, and SQLite creates no log. It returns an error if there is a rollback
-// journal: what the next process that writes finds in the file is not what is in it now.
+// journal, or a log of another file: what the next process that writes finds in the file is not what is in it now.
 func readOnly(path string) (options url.Values, still fs.FileInfo, err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // next to which the log is
+	}
+	if err := checkLog(path); err != nil {
+		return nil, nil, err
 	}
 	if err := checkJournal(path); err != nil {
 		return nil, nil, err

@@ -90,6 +90,11 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	if err := migrate(c, path, o); err != nil {
 		return errors.Join(err, c.Close())
 	}
+	if o.Serve {
+		if err := startGeneration(c, o); err != nil {
+			return errors.Join(err, c.Close())
+		}
+	}
 	if db.guard, err = newGuard(path); err != nil {
 		return errors.Join(err, c.Close())
 	}
@@ -139,13 +144,17 @@ func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
 	if err := c.Run("PRAGMA busy_timeout = 100"); err != nil {
 		return errors.Join(err, c.Close())
 	}
+	t, err := newTransactions(c, db.guard)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
 	hooks := o.Hooks
 	hooks.AfterCommit = func() {
 		o.Hooks.AfterCommit()
 		db.checkpointer.countCommit()
 	}
 	db.conn = c
-	db.Writer = engine.NewWriter(transactions{c, db.guard}, hooks, db.health)
+	db.Writer = engine.NewWriter(t, hooks, db.health)
 	return nil
 }
 
