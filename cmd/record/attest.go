@@ -273,7 +273,7 @@ func newEnvelope(
 		if err != nil {
 			return nil, err
 		}
-		if err := checkStatement(ctx, s, statement); err != nil {
+		if err := checkStatement(ctx, statement); err != nil {
 			return nil, fmt.Errorf("%s: %w", a.statement, err)
 		}
 		return s.Sign(statement)
@@ -292,8 +292,8 @@ func newEnvelope(
 
 // checkStatement returns an error if the ledger would refuse a statement, or if the document is
 // something else.
-func checkStatement(ctx context.Context, s *signing.Signer, statement []byte) error {
-	commit, err := s.CheckStatement(statement)
+func checkStatement(ctx context.Context, statement []byte) error {
+	commit, err := signing.CheckStatement(statement)
 	if err == nil {
 		return checkIsCommit(ctx, commit)
 	}

@@ -12,21 +12,26 @@ import (
 	"math/big"
 	"net"
 	"slices"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 )
 
+// agentTimeout limits a request to ssh-agent, which may ask its user to confirm a signature.
+const agentTimeout = 2 * time.Minute
+
 // An agentKey signs with a private key in ssh-agent.
 type agentKey struct {
-	public crypto.PublicKey
-	key    ssh.PublicKey // the same
-	socket string        // of the agent
+	public  crypto.PublicKey
+	key     ssh.PublicKey // the same
+	socket  string        // of the agent
+	timeout time.Duration // of a request
 }
 
-// newAgentKey returns the key in the agent at a socket whose public key is given. It is an error if the
-// agent does not have it.
-func newAgentKey(public crypto.PublicKey, socket string) (*agentKey, error) {
+// newAgentKey returns the key for public in the agent at socket, or an error if the agent does not have
+// it.
+func newAgentKey(public crypto.PublicKey, socket string, timeout time.Duration) (*agentKey, error) {
 	if socket == "" {
 		return nil, errors.New("it is a public key, and there is no ssh-agent with the private one: SSH_AUTH_SOCK is not " +
 			"set (use the private key, or run ssh-agent and ssh-add)")
@@ -35,16 +40,14 @@ func newAgentKey(public crypto.PublicKey, socket string) (*agentKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &agentKey{public, key, socket}
-	a, conn, err := k.dial()
+	k := &agentKey{public, key, socket, timeout}
+	var have []*agent.Key
+	err = k.request(func(a agent.ExtendedAgent) (err error) {
+		have, err = a.List()
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	defer conn.Close()
-
-	have, err := a.List()
-	if err != nil {
-		return nil, fmt.Errorf("ssh-agent: %w", err)
 	}
 	if !slices.ContainsFunc(have, func(other *agent.Key) bool { return bytes.Equal(other.Blob, key.Marshal()) }) {
 		return nil, fmt.Errorf("it is a public key, and the private one is not among the %d keys in ssh-agent (add it with "+
@@ -53,13 +56,26 @@ func newAgentKey(public crypto.PublicKey, socket string) (*agentKey, error) {
 	return k, nil
 }
 
-// dial connects to the agent. The caller must close the connection.
-func (k *agentKey) dial() (agent.ExtendedAgent, io.Closer, error) {
-	conn, err := net.Dial("unix", k.socket)
+// request calls send with a connection to the agent, which is closed afterwards.
+func (k *agentKey) request(send func(agent.ExtendedAgent) error) error {
+	deadline := time.Now().Add(k.timeout)
+	conn, err := net.DialTimeout("unix", k.socket, k.timeout)
 	if err != nil {
-		return nil, nil, fmt.Errorf("ssh-agent (SSH_AUTH_SOCK): %w", err)
+		return fmt.Errorf("ssh-agent (SSH_AUTH_SOCK): %w", err)
 	}
-	return agent.NewClient(conn), conn, nil
+	defer conn.Close()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return fmt.Errorf("ssh-agent: %w", err)
+	}
+
+	err = send(agent.NewClient(conn))
+	switch {
+	case err == nil:
+		return nil
+	case !time.Now().Before(deadline): // the client's error does not wrap that of the connection
+		return fmt.Errorf("ssh-agent did not answer in %g minutes", k.timeout.Minutes())
+	}
+	return fmt.Errorf("ssh-agent: %w", err)
 }
 
 // Public implements crypto.Signer.
@@ -73,17 +89,19 @@ func (k *agentKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 // SignMessage implements crypto.MessageSigner. The agent chooses the hash by the type of the key: for
 // ECDSA the one that matches the curve, and SHA-256 for RSA, as identity.Sign does.
 func (k *agentKey) SignMessage(_ io.Reader, message []byte, _ crypto.SignerOpts) ([]byte, error) {
-	a, conn, err := k.dial()
-	if err != nil {
-		return nil, err
+	var flags agent.SignatureFlags
+	if _, ok := k.public.(*rsa.PublicKey); ok { // some agents refuse it for other keys
+		flags = agent.SignatureFlagRsaSha256
 	}
-	defer conn.Close()
-	signed, err := a.SignWithFlags(k.key, message, agent.SignatureFlagRsaSha256)
-	if err == nil {
-		err = k.key.Verify(message, signed)
-	}
+	var signed *ssh.Signature
+	err := k.request(func(a agent.ExtendedAgent) (err error) {
+		if signed, err = a.SignWithFlags(k.key, message, flags); err != nil {
+			return err
+		}
+		return k.key.Verify(message, signed)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("ssh-agent did not sign: %w", err)
+		return nil, fmt.Errorf("cannot sign: %w", err)
 	}
 	return k.decode(signed)
 }

@@ -4,6 +4,7 @@ package signing
 
 import (
 	"crypto"
+	"crypto/ed25519"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -75,13 +76,16 @@ func parseKey(text []byte, passphrase func() ([]byte, error)) (crypto.Signer, er
 		return nil, err
 	}
 	if public != nil {
-		return newAgentKey(public, os.Getenv("SSH_AUTH_SOCK"))
+		return newAgentKey(public, os.Getenv("SSH_AUTH_SOCK"), agentTimeout)
 	}
 	return identity.ParsePrivateKey(text, passphrase)
 }
 
-// publicKey returns the public key in a text, or nil if it has none.
+// publicKey returns the public key in a text, or nil if it has none or a private key, too.
 func publicKey(text string) (crypto.PublicKey, error) {
+	if strings.Contains(text, "PRIVATE KEY-----") {
+		return nil, nil
+	}
 	if strings.Contains(text, "BEGIN PUBLIC KEY") {
 		return identity.Identity{PEM: text}.PublicKey()
 	}
@@ -133,37 +137,60 @@ func (s *Signer) CheckTrusted(identities []identity.Identity, commit string) err
 // Name returns the DN that the identities give the Signer of a predicate, and the error of
 // CheckTrusted. The DN is zero if it is not known.
 func (s *Signer) Name(identities []identity.Identity, commit, predicate string) (name identity.DN, err error) {
-	statement, err := attestation.NewStatement("", commit, attestation.ResultPredicate{
-		Predicate: predicate, Result: ledger.Result{Status: ledger.Skip},
-	})
-	if err != nil {
-		return name, err
-	}
-	envelope, err := s.Sign(statement)
-	if err != nil {
-		return name, err
-	}
-
 	keys, err := identity.NewKeyring(identities, nil)
 	if err != nil {
 		return name, nil // a newer server may have kinds of identities that are unknown here
 	}
-	a, err := attestation.Verify(envelope, keys, ledger.TimeOf(time.Now()))
-	e, ok := errors.AsType[*ledger.Error](err)
-	if ok && (e.Code == ledger.CodeUntrustedIdentity || e.Code == ledger.CodeRevokedIdentity) {
-		return name, fmt.Errorf("signatures of this key would be refused: %w", err)
+	signer, err := s.identify(keys, commit, predicate)
+	if e, ok := errors.AsType[*ledger.Error](err); ok {
+		if e.Code != ledger.CodeUntrustedIdentity && e.Code != ledger.CodeRevokedIdentity {
+			return name, nil
+		}
+		err = fmt.Errorf("signatures of this key would be refused: %w", err)
 	}
-	if a != nil {
-		name = a.Signer.DN
+	return signer.DN, err
+}
+
+// identify returns the signer in the keyring who the Signer is. Only a certificate needs a signature to
+// be verified; a key in ssh-agent is not asked for it, since that may ask its user each time.
+func (s *Signer) identify(keys *identity.Keyring, commit, predicate string) (signer identity.Signer, err error) {
+	if s.chain == nil {
+		vouchers, err := keys.Holders(s.key.Public(), time.Now())
+		if err != nil {
+			return signer, err
+		}
+		return vouchers.Signer(predicate, commit)
 	}
-	return name, nil
+	if _, ok := s.key.(*agentKey); ok {
+		return signer, nil
+	}
+
+	statement, err := attestation.NewStatement("", commit, attestation.ResultPredicate{
+		Predicate: predicate, Result: ledger.Result{Status: ledger.Skip},
+	})
+	if err != nil {
+		return signer, err
+	}
+	bundle, err := s.Sign(statement)
+	if err != nil {
+		return signer, err
+	}
+	a, err := attestation.Verify(bundle, keys, ledger.TimeOf(time.Now()))
+	if err != nil {
+		return signer, err
+	}
+	return a.Signer, nil
 }
 
 // CheckStatement returns the commit that a statement is about, or an error if the ledger would
-// refuse it as invalid. It signs the statement and verifies it like the ledger, with a keyring that
-// trusts the key.
-func (s *Signer) CheckStatement(statement []byte) (commit string, err error) {
-	public, err := identity.PublicPEM(s.key.Public())
+// refuse it as invalid. It signs the statement with a new key and verifies it like the ledger, with a
+// keyring that trusts this key.
+func CheckStatement(statement []byte) (commit string, err error) {
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return "", err
+	}
+	public, err := identity.PublicPEM(key.Public())
 	if err != nil {
 		return "", err
 	}
@@ -171,7 +198,7 @@ func (s *Signer) CheckStatement(statement []byte) (commit string, err error) {
 	if err != nil {
 		return "", err
 	}
-	envelope, err := attestation.SignDSSE(s.key, statement)
+	envelope, err := attestation.SignDSSE(key, statement)
 	if err != nil {
 		return "", err
 	}

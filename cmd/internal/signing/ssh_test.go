@@ -3,15 +3,18 @@ package signing
 import (
 	"bytes"
 	"crypto"
+	"crypto/x509"
 	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/ledgerd/ledgerd/internal/must"
@@ -67,7 +70,7 @@ func signsAs(t *testing.T, s *Signer, publicFile string) {
 		Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass},
 	}))(t)
 
-	must.Get(s.CheckStatement(statement))(t)
+	must.Get(CheckStatement(statement))(t)
 	must.OK(t, s.CheckTrusted([]identity.Identity{id}, strings.Repeat("1", 40)))
 	for range 5 { // the length of signatures differs
 		envelope := must.Get(s.Sign(statement))(t)
@@ -119,6 +122,93 @@ func TestKeyInAgentHasCertificate(t *testing.T) {
 	if !bytes.Contains(bundle, []byte("verificationMaterial")) {
 		t.Errorf("it is not a bundle: %s", bundle)
 	}
+}
+
+// An agent may ask its user to confirm each signature, so only what is recorded is signed.
+func TestChecksNeedNoSignatureOfTheAgent(t *testing.T) {
+	pair := must.Get(NewKeyPair(identity.DN{CN: "eve", OU: "dev", O: "acme"}, "", time.Now(), 1))(t)
+	asked := &agentThatAsks{ExtendedAgent: agent.NewKeyring().(agent.ExtendedAgent)}
+	must.OK(t, asked.Add(agent.AddedKey{PrivateKey: pair.key}))
+	socket := listen(t, func(conn net.Conn) { _ = agent.ServeAgent(asked, conn) })
+	key := must.Get(newAgentKey(pair.Cert.PublicKey, socket, agentTimeout))(t)
+	ids := []identity.Identity{{
+		Kind: identity.KeyIdentity, DN: "cn=eve,ou=dev,o=acme", PEM: must.PublicPEM(t, pair.Cert.PublicKey),
+	}}
+	commit := strings.Repeat("1", 40)
+
+	for _, test := range []struct {
+		name string
+		s    Signer
+		want string
+	}{
+		{"a key", Signer{key: key}, "eve"},
+		{"a key with a certificate", Signer{key: key, chain: []*x509.Certificate{pair.Cert}}, ""},
+	} {
+		must.OK(t, test.s.CheckTrusted(ids, commit))
+		name := must.Get(test.s.Name(ids, commit, "test:go"))(t)
+		if name.CN != test.want || asked.times.Load() != 0 {
+			t.Errorf("%s: %q, want %q; asked %d times", test.name, name.CN, test.want, asked.times.Load())
+		}
+	}
+	if err := (&Signer{key: key}).CheckTrusted(nil, commit); err == nil {
+		t.Error("an unknown key is trusted")
+	}
+	must.Get((&Signer{key: key}).Sign([]byte(`{}`)))(t)
+	if asked.times.Load() != 1 {
+		t.Errorf("asked %d times for a signature", asked.times.Load())
+	}
+}
+
+// An agentThatAsks counts the signatures for which it asks its user.
+type agentThatAsks struct {
+	agent.ExtendedAgent
+	times atomic.Int64
+}
+
+func (a *agentThatAsks) SignWithFlags(
+	key ssh.PublicKey, data []byte, flags agent.SignatureFlags,
+) (*ssh.Signature, error) {
+	a.times.Add(1)
+	return a.ExtendedAgent.SignWithFlags(key, data, flags)
+}
+
+// listen calls serve for each connection to a new unix socket, until the test ends.
+func listen(t *testing.T, serve func(net.Conn)) (socket string) {
+	t.Helper()
+	folder := must.Get(os.MkdirTemp("", "agent"))(t) // the path of a socket is short
+	t.Cleanup(func() { must.OK(t, os.RemoveAll(folder)) })
+	socket = filepath.Join(folder, "socket")
+	listener := must.Get(net.Listen("unix", socket))(t)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
+	}()
+	return socket
+}
+
+func TestAgentThatDoesNotAnswer(t *testing.T) {
+	socket := listen(t, func(net.Conn) {})
+	pair := must.Get(NewKeyPair(identity.DN{CN: "eve", OU: "dev", O: "acme"}, "", time.Now(), 1))(t)
+	_, err := newAgentKey(pair.Cert.PublicKey, socket, 60*time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "ssh-agent did not answer in 0.001 minutes") {
+		t.Error(err)
+	}
+}
+
+// A file may have the public key after the private one, as some tools write it.
+func TestPublicKeyAfterPrivateKey(t *testing.T) {
+	pair := must.Get(NewKeyPair(identity.DN{CN: "eve", OU: "dev", O: "acme"}, "", time.Now(), 1))(t)
+	file := filepath.Join(t.TempDir(), "eve")
+	must.OK(t, pair.Write(file, false))
+	both := append(must.Read(t, file+".key"), must.PublicPEM(t, pair.Cert.PublicKey)...)
+	must.OK(t, os.WriteFile(file+".key", both, 0o600))
+	must.Get(Load(file+".key", file+".crt", nil))(t)
 }
 
 func TestKeysThatCannotSignAreRefused(t *testing.T) {
