@@ -199,7 +199,7 @@ func ParsePrivateKey(text []byte, passphrase func() ([]byte, error)) (crypto.Sig
 func parsePrivateBlock(block *pem.Block, passphrase func() ([]byte, error)) (key any, err error) {
 	switch {
 	case block.Type == sshkey.PrivateType:
-		key, err = sshkey.ParsePrivate(block, passphrase)
+		return sshkey.ParsePrivate(block, passphrase)
 	case block.Type == "PRIVATE KEY":
 		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
 	case strings.HasPrefix(block.Type, "ENCRYPTED ") || block.Headers["DEK-Info"] != "":

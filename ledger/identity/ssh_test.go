@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"encoding/base64"
 	"encoding/pem"
+	"io"
 	"strings"
 	"testing"
 
@@ -35,6 +36,7 @@ func sshLineOf(keyType string) string {
 
 func TestSSHPublicKeysAreIdentities(t *testing.T) {
 	ed, _, _ := ed25519.GenerateKey(rand.Reader)
+	another, _, _ := ed25519.GenerateKey(rand.Reader)
 	ec := func(curve elliptic.Curve) crypto.PublicKey {
 		return ledgertest.Must(ecdsa.GenerateKey(curve, rand.Reader)).Public()
 	}
@@ -54,7 +56,11 @@ func TestSSHPublicKeysAreIdentities(t *testing.T) {
 		"from Windows":                      {"\ufeff" + sshLine(ed) + " eve\r\n\r\n", ed},
 		"after a comment line":              {"# eve\n\n" + sshLine(ed) + "\n", ed},
 		"with options of authorized_keys":   {`no-pty,command="echo a b" ` + sshLine(ed), ed},
-		"of allowed_signers":                {"eve@acme.example," + `eve@home.example namespaces="git" ` + sshLine(ed), ed},
+		"with a key in an option":           {`command="log ` + sshLine(another) + ` x" ` + sshLine(ed), ed},
+		"with quotes in an option":          {`command="log \" ` + sshLine(another) + ` \"" ` + sshLine(ed), ed},
+		"with options in an option":         {`command="a,cert-authority,valid-before=1,b" ` + sshLine(ed), ed},
+		"with a quote in the comment":       {sshLine(ed) + ` eve"s`, ed},
+		"of allowed_signers":                {"eve@acme.example,eve@home.example " + sshLine(ed), ed},
 		"of known_hosts":                    {"git.acme.example " + sshLine(ed), ed},
 		"PEM is stored as it was given":     {ledgertest.PublicPEM(ed), ed},
 		"PEM after other text is unchanged": {"a key:\n" + ledgertest.PublicPEM(p256), p256},
@@ -97,6 +103,13 @@ func TestSSHPublicKeysThatCannotSignAreRefused(t *testing.T) {
 		"a CA of allowed_signers": {"*@acme.example cert-authority " + line, "is a certificate authority"},
 		"a CA of known_hosts":     {"@cert-authority *.acme.example " + line, "is a certificate authority"},
 		"a CA with other options": {`*@acme.example namespaces="git",cert-authority ` + line, "is a certificate authority"},
+		"a CA after a limit":      {`* valid-after="20260101",cert-authority ` + line, "is a certificate authority"},
+		"revoked in known_hosts":  {"@revoked *.acme.example " + line, "the SSH key is revoked"},
+		"valid before a time":     {`* valid-before="20260101" ` + line, "limited by an option (valid-before)"},
+		"valid after a time":      {`* no-touch-required,Valid-After="20260101" ` + line, "an option (valid-after)"},
+		"for other signatures":    {`* namespaces="git,file" ` + line, "an option (namespaces)"},
+		"that expires":            {`no-pty,expiry-time="20260101" ` + line, "an option (expiry-time)"},
+		"an open quote":           {`command="log ` + line, "no SSH key"},
 		"a small RSA key": {sshLine(ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)).Public()),
 			"1024 bits"},
 		"RFC 4716":        {"---- BEGIN SSH2 PUBLIC KEY ----\nAAAA\n---- END SSH2 PUBLIC KEY ----\n", "ssh-keygen -i"},
@@ -142,6 +155,8 @@ func TestSSHPrivateKeys(t *testing.T) {
 		"RSA":                  {plain(rsaKey), nil, rsaKey, ""},
 		"encrypted":            {encrypted, answer("secret"), ed, ""},
 		"the wrong passphrase": {encrypted, answer("guess"), nil, "wrong passphrase"},
+		"an empty passphrase":  {encrypted, answer(""), nil, "wrong passphrase"},
+		"no answer":            {encrypted, func() ([]byte, error) { return nil, io.EOF }, nil, "EOF"},
 		"nobody to ask":        {encrypted, nil, nil, "cannot parse private key"},
 		"on a security key":    {[]byte(ledgertest.PEM("OPENSSH PRIVATE KEY", onDevice)), nil, nil, "what the device adds"},
 		"broken":               {[]byte(ledgertest.PEM("OPENSSH PRIVATE KEY", []byte("x"))), nil, nil, "cannot parse"},
@@ -150,6 +165,9 @@ func TestSSHPrivateKeys(t *testing.T) {
 		if test.err != "" {
 			if err == nil || !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%s: got %v, want %q in it", name, err, test.err)
+			}
+			if test.passphrase != nil && err != nil && err.Error() != test.err {
+				t.Errorf("%s: got %v, want %q", name, err, test.err)
 			}
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -14,7 +15,7 @@ import (
 const PrivateType = "OPENSSH PRIVATE KEY"
 
 // ParsePrivate parses a private key in PEM, of any type. If it is encrypted, passphrase is called for its
-// passphrase, unless it is nil.
+// passphrase, unless it is nil; an error of passphrase is returned as it is.
 func ParsePrivate(block *pem.Block, passphrase func() ([]byte, error)) (any, error) {
 	if err := checkType(typeOf(block.Bytes)); err != nil {
 		return nil, err
@@ -26,15 +27,20 @@ func ParsePrivate(block *pem.Block, passphrase func() ([]byte, error)) (any, err
 		if askErr != nil {
 			return nil, askErr
 		}
-		key, err = ssh.ParseRawPrivateKeyWithPassphrase(encoded, secret)
+		if key, err = ssh.ParseRawPrivateKeyWithPassphrase(encoded, secret); len(secret) == 0 {
+			err = x509.IncorrectPasswordError
+		}
 	}
-	if errors.Is(err, x509.IncorrectPasswordError) {
+	switch {
+	case errors.Is(err, x509.IncorrectPasswordError):
 		return nil, errors.New("wrong passphrase")
+	case err != nil:
+		return nil, fmt.Errorf("cannot parse private key: %w", err)
 	}
-	if key, ok := key.(*ed25519.PrivateKey); ok && err == nil {
+	if key, ok := key.(*ed25519.PrivateKey); ok {
 		return *key, nil
 	}
-	return key, err
+	return key, nil
 }
 
 // typeOf returns the type of a private key; "" if it is malformed. It is not encrypted.

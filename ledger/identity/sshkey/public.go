@@ -6,8 +6,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/crypto/ssh"
 
@@ -47,26 +48,68 @@ func ParsePublic(lines string) (keys []crypto.PublicKey, err error) {
 // keyIn returns the key in a line; nil if it has none. Before the key may be principals and options, and
 // after it a comment.
 func keyIn(line string) (crypto.PublicKey, error) {
-	fields := strings.Fields(line)
+	fields := split(line, unicode.IsSpace)
 	for i, encoded := range fields {
 		blob, err := base64.StdEncoding.DecodeString(encoded)
 		if i == 0 || err != nil || !isKey(blob, fields[i-1]) {
 			continue
 		}
-		if slices.ContainsFunc(fields[:i-1], isAuthority) {
-			return nil, errors.New("the SSH key is a certificate authority, and SSH certificates are not accepted (use the " +
-				"keys of the signers)")
+		if err := checkOptions(fields[:i-1]); err != nil {
+			return nil, err
 		}
 		return parseKey(blob, fields[i-1])
 	}
 	return nil, nil
 }
 
-// isAuthority reports whether an option in a line, or a list of them, says that the key signs certificates.
-func isAuthority(options string) bool {
-	return slices.ContainsFunc(strings.Split(options, ","), func(option string) bool {
-		return strings.EqualFold(strings.TrimPrefix(option, "@"), "cert-authority")
-	})
+// split returns the parts of a text between separators, which count only outside of quotes. Parts are not
+// empty.
+func split(text string, isSeparator func(rune) bool) (parts []string) {
+	isQuoted := false
+	start := 0
+	var previous rune
+	for i, c := range text {
+		switch {
+		case c == '"' && previous != '\\':
+			isQuoted = !isQuoted
+		case !isQuoted && isSeparator(c):
+			if start < i {
+				parts = append(parts, text[start:i])
+			}
+			start = i + utf8.RuneLen(c)
+		}
+		previous = c
+	}
+	if start < len(text) {
+		parts = append(parts, text[start:])
+	}
+	return parts
+}
+
+// checkOptions returns an error if the fields before a key, some of which are lists of options, say that
+// it does not sign, or not always. Options about logins are not read.
+func checkOptions(fields []string) error {
+	limit := ""
+	for _, field := range fields {
+		for _, option := range split(field, func(c rune) bool { return c == ',' }) {
+			name, _, hasValue := strings.Cut(strings.ToLower(option), "=")
+			switch name {
+			case "cert-authority", "@cert-authority":
+				return errors.New("the SSH key is a certificate authority, and SSH certificates are not accepted (use the " +
+					"keys of the signers)")
+			case "@revoked":
+				return errors.New("the SSH key is revoked")
+			case "valid-after", "valid-before", "expiry-time", "namespaces":
+				if hasValue {
+					limit = name
+				}
+			}
+		}
+	}
+	if limit != "" {
+		return fmt.Errorf("the SSH key is limited by an option (%s), which is not read (use the key without it)", limit)
+	}
+	return nil
 }
 
 // isKey reports whether a blob begins like a public key of the type.
