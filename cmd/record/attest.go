@@ -308,9 +308,9 @@ func checkStatement(ctx context.Context, statement []byte) error {
 
 // checkIsCommit returns an error if the ID in a statement is that of another object of the work tree.
 func checkIsCommit(ctx context.Context, id string) error {
-	sha, err := gitrepo.Resolve(ctx, id)
+	sha, err := gitrepo.Find(ctx, id)
 	if err == nil && sha != id {
-		err = fmt.Errorf("%q is a tag, not its commit %s", id, ledger.Short(sha))
+		err = fmt.Errorf("%q is an annotated tag: name its commit %s", id, ledger.Short(sha))
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Exists reports whether git finds a repository in g.Dir or above it. It returns an error if there is
@@ -23,19 +24,30 @@ func (g Repo) Exists(ctx context.Context) (bool, error) {
 	if _, ok := errors.AsType[foreignRepository](err); ok {
 		return false, err
 	}
-	entry := g.entry()
+	e, ok := errors.AsType[*commandError](err)
+	var otherFileSystem string
+	if ok {
+		otherFileSystem = mountPoint(e.stderr)
+		e.stderr = firstLines(e.stderr)
+	}
+	entry := g.entry(otherFileSystem)
 	if entry == "" {
 		return false, nil
-	}
-	if e, ok := errors.AsType[*commandError](err); ok {
-		e.stderr = firstLines(e.stderr)
 	}
 	return false, unusableRepository{entry, err}
 }
 
-// entry returns the entry .git by which git should find the repository, or what GIT_DIR names. It is
-// empty if there is none. Git searches from g.Dir upwards, below GIT_CEILING_DIRECTORIES.
-func (g Repo) entry() string {
+// mountPoint returns the folder on another file system at which git says that it has stopped, or "".
+func mountPoint(stderr string) string {
+	_, rest, _ := strings.Cut(stderr, "(or any parent up to mount point ")
+	folder, _, _ := strings.Cut(rest, ")\nStopping at filesystem boundary")
+	return folder
+}
+
+// entry returns the .git entry that makes g.Dir part of a repository, or GIT_DIR if it is set. It
+// returns "" if there is neither. Like git, it looks in g.Dir and its parents, and stops at
+// GIT_CEILING_DIRECTORIES and at mountPoint, unless that is "".
+func (g Repo) entry(mountPoint string) string {
 	if dir := g.getenv("GIT_DIR"); dir != "" {
 		return dir
 	}
@@ -45,6 +57,7 @@ func (g Repo) entry() string {
 			ceilings[i] = path
 		}
 	}
+	ceilings = append(ceilings, mountPoint)
 
 	folders, err := upwards(g.Dir)
 	if err != nil {

@@ -2,6 +2,7 @@ package gitrepo
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -162,5 +163,34 @@ func TestNoRepository(t *testing.T) {
 				t.Error("HEAD is resolved")
 			}
 		})
+	}
+}
+
+// Git does not search on another file system, such as around a volume of a container. A clone on this
+// side is none that may be ignored.
+func TestMountPoint(t *testing.T) {
+	gitrepotest.IgnoreConfig(t)
+	outer := t.TempDir()
+	gitrepotest.Git(t, outer, "", "init", "--quiet")
+	volume := filepath.Join(outer, "volume (a)")
+	must.OK(t, os.Mkdir(volume, 0o755))
+	if out, err := exec.Command("mount", "-t", "tmpfs", "none", volume).CombinedOutput(); err != nil {
+		t.Skipf("cannot mount: %v: %s", err, out)
+	}
+	t.Cleanup(func() { must.OK(t, exec.Command("umount", volume).Run()) })
+	inner := Repo{Dir: filepath.Join(volume, "folder")}
+	must.OK(t, os.Mkdir(inner.Dir, 0o755))
+
+	if exists, err := inner.Exists(t.Context()); exists || err != nil {
+		t.Errorf("below a mount point: %v, %v", exists, err)
+	}
+	must.OK(t, os.Mkdir(filepath.Join(volume, ".git"), 0o755))
+	if exists, err := inner.Exists(t.Context()); exists || err == nil {
+		t.Errorf("a broken clone below a mount point: %v, %v", exists, err)
+	}
+	must.OK(t, os.Remove(filepath.Join(volume, ".git")))
+	t.Setenv("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1")
+	if exists, err := inner.Exists(t.Context()); !exists || err != nil {
+		t.Errorf("across file systems: %v, %v", exists, err)
 	}
 }

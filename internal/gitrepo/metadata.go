@@ -11,9 +11,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 )
 
-// metadata reads what the object of a commit says. That is the object itself, from which the ledger
-// takes it, or what git shows if the ledger refuses the object since it is malformed or large. The
-// parents are those that the repository has: a shallow one lacks some.
+// metadata returns the commit's object, which the ledger parses itself. If the ledger would refuse the
+// object (malformed or too large), it returns what git prints instead. The parents are those that the
+// repository has: a shallow one lacks some.
 func (g Repo) metadata(ctx context.Context, sha string) (n ledger.Registration, parents []string, err error) {
 	const format = "%P%x00%an%x00%ae%x00%ct%x00%cn%x00%ce%x00%B"
 	out, err := g.Read(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--format="+format, sha)
