@@ -105,8 +105,10 @@ func (c WebhookChange) Check() error {
 	return nil
 }
 
+// checkWebhookURL checks a URL, and writes its host in ASCII. It checks the host that is written,
+// since an international name may become an address, or have no letters at all.
 func checkWebhookURL(given *string) error {
-	text := *given
+	text, hostErr := withASCIIHost(*given)
 	u, err := url.Parse(text)
 
 	var problem string
@@ -119,6 +121,8 @@ func checkWebhookURL(given *string) error {
 		problem = "not a URL (use e.g. https://ci.example.com/ledger)"
 	case u.Scheme != "https" && u.Scheme != "http":
 		problem = "use http or https"
+	case hostErr != nil:
+		problem = "the host is not a valid international domain name"
 	case u.Hostname() == "":
 		problem = "the host is missing"
 	case hasEmptyLabel(u.Hostname()):
@@ -129,26 +133,23 @@ func checkWebhookURL(given *string) error {
 		problem = "remove the user name and password: receivers verify the signature instead"
 	case u.Fragment != "":
 		problem = "remove the fragment (#…): it would not be sent"
-	case strings.ContainsFunc(u.Hostname(), notASCII):
-		if text, err = withASCIIHost(*u); err == nil {
-			*given = text
-			return nil
-		}
-		problem = "the host is not a valid international domain name"
 	default:
+		*given = text
 		return nil
 	}
 	return FieldErrorf(CodeInvalidField, "url", "%s", problem)
 }
 
-func notASCII(r rune) bool { return r > unicode.MaxASCII }
-
 // withASCIIHost returns a URL with the host as DNS has it: https://bücher.example is
-// https://xn--bcher-kva.example.
-func withASCIIHost(u url.URL) (string, error) {
+// https://xn--bcher-kva.example. It returns other text as it is.
+func withASCIIHost(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || !strings.ContainsFunc(u.Hostname(), notASCII) {
+		return text, nil
+	}
 	host, err := idna.Lookup.ToASCII(u.Hostname())
 	if err != nil {
-		return "", err
+		return text, err
 	}
 	if port := u.Port(); port != "" {
 		host += ":" + port
@@ -156,6 +157,8 @@ func withASCIIHost(u url.URL) (string, error) {
 	u.Host = host
 	return u.String(), nil
 }
+
+func notASCII(r rune) bool { return r > unicode.MaxASCII }
 
 // hasEmptyLabel reports whether a host starts with a dot or has two dots in a row, as in
 // 127.0.0.1.., which some resolvers read as an address. One dot at the end is valid.
