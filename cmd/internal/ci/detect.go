@@ -75,6 +75,8 @@ func (r *reader) complete() {
 		j.Event = PullRequest
 	case j.Tag != "":
 		j.Event = Tag
+	case j.Event == MergeQueue || strings.HasPrefix(j.Branch, queuePrefix):
+		r.leaveQueue()
 	}
 	if j.Fork {
 		r.problem("the pull request comes from a fork, whose jobs get no secrets from most providers",

@@ -129,13 +129,64 @@ func TestCommitOfWorkflowRun(t *testing.T) {
 		for _, event := range []string{"workflow_run", workflowCall} {
 			t.Run(name+" "+event, func(t *testing.T) {
 				branch := ""
-				if test.want == head {
+				if test.want == head && test.event != "merge_group" {
 					branch = "x"
 				}
 				run := `{"event": "` + test.event + `", "head_sha": "` + head + `", "head_branch": "x"` + test.more + `}`
 				payload := `{"workflow": {"id": 7}, "workflow_run": ` + run + `}`
 				jobOfEvent{event: event, payload: payload}.check(t, test.want, branch)
 			})
+		}
+	}
+}
+
+// The head_branch of a workflow_run is a branch of the repository, unless the run was started by a
+// merge queue or a release.
+func TestRefOfWorkflowRun(t *testing.T) {
+	for event, test := range map[string]struct {
+		headBranch string
+		want       Job
+	}{
+		"push":         {"feature/login", Job{Event: Push, Branch: "feature/login"}},
+		"pull_request": {"feature/login", Job{Event: Push, Branch: "feature/login"}}, // the number is unknown
+		"merge_group":  {"gh-readonly-queue/main/pr-42-" + base, Job{Event: MergeQueue, Target: "main", Base: base}},
+		"release":      {"v1.4.0", Job{Event: Tag, Tag: "v1.4.0"}},
+	} {
+		t.Run(event, func(t *testing.T) {
+			run := `{"event": "` + event + `", "head_sha": "` + head + `", "head_branch": "` + test.headBranch + `"}`
+			j := jobOfEvent{event: "workflow_run", payload: `{"workflow_run": ` + run + `}`}.detect(t)
+			got := Job{Event: j.Event, Branch: j.Branch, Target: j.Target, Base: j.Base, Tag: j.Tag}
+			if j.Commit != head || asJSON(t, got) != asJSON(t, test.want) {
+				t.Errorf("commit %s, %s, want %s", j.Commit, asJSON(t, got), asJSON(t, test.want))
+			}
+		})
+	}
+}
+
+// GitHub pushes the commits of its merge queue to branches that other providers build, too.
+func TestBranchOfMergeQueue(t *testing.T) {
+	const queue = "gh-readonly-queue/"
+	for branch, want := range map[string]Job{
+		queue + "main/pr-42-" + base:        {Event: MergeQueue, Target: "main", Base: base},
+		queue + "release/1.4/pr-42-" + base: {Event: MergeQueue, Target: "release/1.4", Base: base},
+		queue + "main/pr-42":                {Event: MergeQueue, Target: "main"},
+		queue + "main":                      {Event: MergeQueue},
+		"gh-readonly":                       {Event: Push, Branch: "gh-readonly"},
+		"x/" + queue + "main/pr-42-" + base: {Event: Push, Branch: "x/" + queue + "main/pr-42-" + base},
+	} {
+		for name, variables := range map[string]map[string]string{
+			"a push on GitHub": {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": "push", "GITHUB_SHA": head,
+				"GITHUB_REF": "refs/heads/" + branch},
+			"CircleCI":  {"CIRCLECI": "true", "CIRCLE_SHA1": head, "CIRCLE_BRANCH": branch},
+			"Azure":     {"TF_BUILD": "True", "BUILD_SOURCEVERSION": head, "BUILD_SOURCEBRANCH": "refs/heads/" + branch},
+			"Jenkins":   {"JENKINS_URL": "https://jenkins.example.com/", "GIT_COMMIT": head, "BRANCH_NAME": branch},
+			"Buildkite": {"BUILDKITE": "true", "BUILDKITE_COMMIT": head, "BUILDKITE_BRANCH": branch},
+		} {
+			j := detectJob(t, variables)
+			got := Job{Event: j.Event, Branch: j.Branch, Target: j.Target, Base: j.Base}
+			if j.Commit != head || asJSON(t, got) != asJSON(t, want) {
+				t.Errorf("%s, %s: commit %s, %s, want %s", name, branch, j.Commit, asJSON(t, got), asJSON(t, want))
+			}
 		}
 	}
 }
@@ -150,6 +201,18 @@ type jobOfEvent struct {
 // check checks the commit and the branch of the job.
 func (e jobOfEvent) check(t *testing.T, want, branch string) {
 	t.Helper()
+	checkCommit(t, e.variables(t), want, branch)
+}
+
+// detect returns the job.
+func (e jobOfEvent) detect(t *testing.T) Job {
+	t.Helper()
+	return detectJob(t, e.variables(t))
+}
+
+// variables returns the environment of the job, and writes the file of its event.
+func (e jobOfEvent) variables(t *testing.T) map[string]string {
+	t.Helper()
 	variables := map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": e.event, "GITHUB_REF": e.ref,
 		"GITHUB_SHA": head, "GITHUB_EVENT_PATH": filepath.Join(t.TempDir(), "event.json")}
 	if e.ref == "" {
@@ -161,16 +224,22 @@ func (e jobOfEvent) check(t *testing.T, want, branch string) {
 	if e.payload != "" {
 		must.OK(t, os.WriteFile(variables["GITHUB_EVENT_PATH"], []byte(e.payload), 0o600))
 	}
-	checkCommit(t, variables, want, branch)
+	return variables
 }
 
-// checkCommit checks the commit and the branch of a job, or a part of why it has no commit.
-func checkCommit(t *testing.T, variables map[string]string, want, branch string) {
+func detectJob(t *testing.T, variables map[string]string) Job {
 	t.Helper()
 	j, ok := Detect(func(name string) string { return variables[name] })
 	if !ok {
 		t.Fatal("no job was detected")
 	}
+	return j
+}
+
+// checkCommit checks the commit and the branch of a job, or a part of why it has no commit.
+func checkCommit(t *testing.T, variables map[string]string, want, branch string) {
+	t.Helper()
+	j := detectJob(t, variables)
 	isUnknown := j.Commit == "" && j.NoCommit != "" && strings.Contains(j.NoCommit, want)
 	isKnown := j.Commit == want && j.NoCommit == ""
 	if !isUnknown && !isKnown || j.Branch != branch {

@@ -118,12 +118,12 @@ func (r *reader) readPullRequest(event gitHubEvent) {
 	}
 }
 
-// readMergeGroup takes the commit that the mainline will get. Its branch exists only in the
-// queue, so the commit has none.
+// readMergeGroup takes the commit that the mainline will get.
 func (r *reader) readMergeGroup(event gitHubEvent) {
 	const name = "merge_group of the event"
 	r.job.Event = MergeQueue
 	if event.MergeGroup.HeadSHA == "" {
+		r.setBranch("GITHUB_REF")
 		r.commit("GITHUB_SHA")
 		return
 	}
@@ -144,6 +144,13 @@ func (r *reader) readWorkflowRun(event gitHubEvent) {
 	}
 	r.setCommit(name, run.HeadSHA)
 	r.needCommit("the commit of the run that has ended is unknown")
+	switch run.Event {
+	case "release": // head_branch is its tag
+		r.setTag(run.HeadBranch)
+		return
+	case "merge_group":
+		r.job.Event = MergeQueue
+	}
 	r.job.Branch = r.branch(name, run.HeadBranch, "--branch")
 	if len(run.PullRequests) > 0 && strings.HasPrefix(run.Event, "pull_request") {
 		r.setPullRequest(strconv.FormatInt(run.PullRequests[0].Number, 10))
@@ -178,7 +185,7 @@ func (r *reader) readRef() {
 		r.readPullRef()
 		return
 	case strings.HasPrefix(ref, "refs/tags/"):
-		r.setTag("GITHUB_REF")
+		r.setTag(r.get("GITHUB_REF"))
 	case strings.HasPrefix(ref, "refs/heads/"):
 		r.setBranch("GITHUB_REF")
 	}

@@ -13,7 +13,7 @@ func readGitLab(r *reader) {
 		r.needCommit("a pipeline of the source " + r.get("CI_PIPELINE_SOURCE") +
 			" is about no commit, and CI_COMMIT_SHA is the tip of a branch")
 	case r.get("CI_COMMIT_TAG") != "":
-		r.setTag("CI_COMMIT_TAG")
+		r.setTag(r.get("CI_COMMIT_TAG"))
 		r.commit("CI_COMMIT_SHA")
 	default:
 		r.setBranch("CI_COMMIT_BRANCH")

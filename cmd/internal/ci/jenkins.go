@@ -26,7 +26,7 @@ func readJenkins(r *reader) {
 	r.commit("GIT_COMMIT")
 	switch {
 	case r.get("TAG_NAME") != "":
-		r.setTag("TAG_NAME")
+		r.setTag(r.get("TAG_NAME"))
 	case r.get("BRANCH_NAME") != "":
 		r.setBranch("BRANCH_NAME")
 	default: // a pipeline of a single branch, such as origin/main

@@ -19,7 +19,7 @@ func readBuildkite(r *reader) {
 	r.commit("BUILDKITE_COMMIT")
 	switch {
 	case r.get("BUILDKITE_TAG") != "":
-		r.setTag("BUILDKITE_TAG")
+		r.setTag(r.get("BUILDKITE_TAG"))
 		return
 	case r.get("BUILDKITE_MERGE_QUEUE_BASE_BRANCH") != "":
 		r.job.Event = MergeQueue
@@ -47,7 +47,7 @@ func readCircleCI(r *reader) {
 	r.setRun(r.get("CIRCLE_BUILD_URL"))
 	r.commit("CIRCLE_SHA1")
 	if r.get("CIRCLE_TAG") != "" {
-		r.setTag("CIRCLE_TAG")
+		r.setTag(r.get("CIRCLE_TAG"))
 		return
 	}
 	r.setBranch("CIRCLE_BRANCH")
@@ -89,7 +89,7 @@ func readAzure(r *reader) {
 		r.setPullRequest(pull)
 		r.needCommit(unknownHead)
 	case strings.HasPrefix(ref, "refs/tags/"):
-		r.setTag("BUILD_SOURCEBRANCH")
+		r.setTag(r.get("BUILD_SOURCEBRANCH"))
 		r.commit("BUILD_SOURCEVERSION")
 	default:
 		if strings.HasPrefix(ref, "refs/heads/") {
@@ -109,7 +109,7 @@ func readBitbucket(r *reader) {
 	}
 	r.commit("BITBUCKET_COMMIT")
 	if r.get("BITBUCKET_TAG") != "" {
-		r.setTag("BITBUCKET_TAG")
+		r.setTag(r.get("BITBUCKET_TAG"))
 		return
 	}
 	r.setBranch("BITBUCKET_BRANCH")

@@ -88,8 +88,8 @@ func (r *reader) setBranch(name string) { r.job.Branch = r.branch(name, r.get(na
 func (r *reader) setTarget(name string) { r.job.Target = r.branch(name, r.get(name), "--target") }
 
 // setTag sets the tag, which has the form of a branch.
-func (r *reader) setTag(name string) {
-	value := strings.TrimPrefix(r.get(name), "refs/tags/")
+func (r *reader) setTag(value string) {
+	value = strings.TrimPrefix(value, "refs/tags/")
 	if (ledger.Registration{Branch: value}).Check() == nil && !hidden(value) {
 		r.job.Tag = value
 	}
@@ -101,6 +101,20 @@ func (r *reader) setPullRequest(value string) {
 	if len(value) <= maxNumber && strings.TrimFunc(value, isDigit) == "" {
 		r.job.PullRequest = value
 	}
+}
+
+// queuePrefix starts the branches of GitHub's merge queues.
+const queuePrefix = "gh-readonly-queue/"
+
+// leaveQueue removes the branch of a commit in a merge queue, which exists only in the queue. Its
+// name, such as gh-readonly-queue/main/pr-42-SHA, says what the target and its tip are.
+func (r *reader) leaveQueue() {
+	name := strings.TrimPrefix(r.job.Branch, queuePrefix)
+	if target, entry, ok := cutLast(name, "/pr-"); ok && r.job.Target == "" {
+		_, tip, _ := cutLast(entry, "-")
+		r.job.Target, r.job.Base = target, object(tip)
+	}
+	r.job.Event, r.job.Branch = MergeQueue, ""
 }
 
 // setFork marks the pull request as one from a fork with the given slug or URL, which may
