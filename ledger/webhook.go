@@ -151,10 +151,7 @@ func withASCIIHost(text string) (string, error) {
 	if err != nil {
 		return text, err
 	}
-	if port := u.Port(); port != "" {
-		host += ":" + port
-	}
-	u.Host = host
+	u.Host = host + strings.TrimPrefix(u.Host, u.Hostname())
 	return u.String(), nil
 }
 

@@ -144,6 +144,7 @@ func (r *reader) readWorkflowRun(event gitHubEvent) {
 	}
 	r.setCommit(name, run.HeadSHA)
 	r.needCommit("the commit of the run that has ended is unknown")
+
 	switch run.Event {
 	case "release": // head_branch is its tag
 		r.setTag(run.HeadBranch)
@@ -151,6 +152,7 @@ func (r *reader) readWorkflowRun(event gitHubEvent) {
 	case "merge_group":
 		r.job.Event = MergeQueue
 	}
+
 	r.job.Branch = r.branch(name, run.HeadBranch, "--branch")
 	if len(run.PullRequests) > 0 && strings.HasPrefix(run.Event, "pull_request") {
 		r.setPullRequest(strconv.FormatInt(run.PullRequests[0].Number, 10))
