@@ -24,6 +24,7 @@ func (g Repo) Exists(ctx context.Context) (bool, error) {
 	if _, ok := errors.AsType[foreignRepository](err); ok {
 		return false, err
 	}
+
 	e, ok := errors.AsType[*commandError](err)
 	var otherFileSystem string
 	if ok {

@@ -40,6 +40,7 @@ func newAgentKey(public crypto.PublicKey, socket string, timeout time.Duration) 
 	if err != nil {
 		return nil, err
 	}
+
 	k := &agentKey{public, key, socket, timeout}
 	var have []*agent.Key
 	err = k.request(func(a agent.ExtendedAgent) (err error) {

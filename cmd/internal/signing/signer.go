@@ -198,6 +198,7 @@ func CheckStatement(statement []byte) (commit string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	envelope, err := attestation.SignDSSE(key, statement)
 	if err != nil {
 		return "", err

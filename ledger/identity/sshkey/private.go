@@ -20,6 +20,7 @@ func ParsePrivate(block *pem.Block, passphrase func() ([]byte, error)) (any, err
 	if err := checkType(typeOf(block.Bytes)); err != nil {
 		return nil, err
 	}
+
 	encoded := pem.EncodeToMemory(block)
 	key, err := ssh.ParseRawPrivateKey(encoded)
 	if _, ok := errors.AsType[*ssh.PassphraseMissingError](err); ok && passphrase != nil {

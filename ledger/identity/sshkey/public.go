@@ -106,6 +106,7 @@ func checkOptions(fields []string) error {
 			}
 		}
 	}
+
 	if limit != "" {
 		return fmt.Errorf("the SSH key is limited by an option (%s), which is not read (use the key without it)", limit)
 	}
