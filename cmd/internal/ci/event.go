@@ -79,13 +79,13 @@ type gitHubRepo struct {
 func (e gitHubEvent) commit(event string) (member, sha string) {
 	switch event {
 	case "check_run":
-		return "check_run of the event", e.CheckRun.HeadSHA
+		return "github.event.check_run.head_sha", e.CheckRun.HeadSHA
 	case "check_suite":
-		return "check_suite of the event", e.CheckSuite.HeadSHA
+		return "github.event.check_suite.head_sha", e.CheckSuite.HeadSHA
 	case "page_build":
-		return "build of the event", e.Build.Commit
+		return "github.event.build.commit", e.Build.Commit
 	case "status":
-		return "sha of the event", e.SHA
+		return "github.event.sha", e.SHA
 	}
 	return "", ""
 }

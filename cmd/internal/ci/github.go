@@ -51,7 +51,7 @@ func (r *reader) readActions() {
 	case event.WorkflowRun.HeadSHA != "" && (name == "workflow_run" || name == workflowCall):
 		r.readWorkflowRun(event)
 	case sha != "":
-		r.setCommit(member, sha)
+		r.setEventCommit(member, sha)
 		r.needCommit("the commit of the event is unknown")
 	case strings.HasPrefix(name, "pull_request"):
 		r.readPullRef()
@@ -107,7 +107,7 @@ func (r *reader) readPullRequest(event gitHubEvent) {
 	if reviewed := event.Review.CommitID; reviewed != "" && reviewed != head.SHA {
 		r.needCommit("the review is about another commit than the present head of the pull request")
 	} else {
-		r.setCommit(name, head.SHA)
+		r.setEventCommit("github.event.pull_request.head.sha", head.SHA)
 		r.needCommit(unknownHead)
 	}
 	r.job.Branch = r.branch(name, head.Ref, "--branch")
@@ -127,7 +127,7 @@ func (r *reader) readMergeGroup(event gitHubEvent) {
 		r.commit("GITHUB_SHA")
 		return
 	}
-	r.setCommit(name, event.MergeGroup.HeadSHA)
+	r.setEventCommit("github.event.merge_group.head_sha", event.MergeGroup.HeadSHA)
 	r.job.Target = r.branch(name, event.MergeGroup.BaseRef, "--target")
 	r.job.Base = object(event.MergeGroup.BaseSHA)
 }
@@ -142,7 +142,7 @@ func (r *reader) readWorkflowRun(event gitHubEvent) {
 			", whose commit is not in workflow_run")
 		return
 	}
-	r.setCommit(name, run.HeadSHA)
+	r.setEventCommit("github.event.workflow_run.head_sha", run.HeadSHA)
 	r.needCommit("the commit of the run that has ended is unknown")
 
 	switch run.Event {

@@ -43,6 +43,7 @@ func (r *reader) readChange() {
 	r.setTarget("CHANGE_TARGET")
 	if name := r.branch("BRANCH_NAME", r.get("BRANCH_NAME"), "--commit"); name != "" {
 		r.job.CommitRef = "refs/remotes/origin/" + name
+		r.job.CommitIn = "origin/$BRANCH_NAME"
 	}
 	r.needCommit(unknownHead)
 	if fork := r.get("CHANGE_FORK"); fork != "" {

@@ -6,6 +6,8 @@
 // branches. A value that the ledger would refuse is dropped and reported as a problem.
 package ci
 
+import "strings"
+
 // A Job is the CI job that ledgerd runs in. Fields that the provider does not report are
 // empty.
 type Job struct {
@@ -17,6 +19,9 @@ type Job struct {
 	// CommitRef is a ref of the clone that points to the commit, for providers that do not
 	// report it. If both are empty, the commit is HEAD, unless NoCommit is set.
 	CommitRef string `json:"commit_ref,omitzero"`
+	// CommitIn is where a script or a workflow has the commit, such as $CIRCLE_SHA1 or, for a member of
+	// an event, ${{ github.event.pull_request.head.sha }}.
+	CommitIn string `json:"-"`
 	// NoCommit says why the commit is unknown although HEAD may be another one, for example
 	// since the event names none. It is empty if the commit is known.
 	NoCommit string `json:"-"`
@@ -73,4 +78,18 @@ func (j Job) Describe() string {
 		text += " (fork)"
 	}
 	return text
+}
+
+// Checkout says how to check out the commit in a job of this kind. A job about a fork may have
+// secrets that the fork's code must not get.
+func (j Job) Checkout() string {
+	switch {
+	case j.Fork:
+		return "run the code of a fork in a job without secrets, and record its result with --status"
+	case strings.HasPrefix(j.CommitIn, "${{"):
+		return "set ref: " + j.CommitIn + " for actions/checkout"
+	case j.CommitIn != "":
+		return "run git checkout " + j.CommitIn
+	}
+	return "check out the commit of the job"
 }

@@ -352,3 +352,37 @@ func TestAdvice(t *testing.T) {
 		t.Error("two providers have the same name")
 	}
 }
+
+// What a job is told to check out is its commit, in the words of its CI system.
+func TestCheckout(t *testing.T) {
+	const (
+		ref  = "set ref: ${{ github.event."
+		fork = "run the code of a fork in a job without secrets, and record its result with --status"
+	)
+	for name, want := range map[string]string{
+		"azure_pull_request":               "run git checkout $SYSTEM_PULLREQUEST_SOURCECOMMITID",
+		"azure_push":                       "run git checkout $BUILD_SOURCEVERSION",
+		"bitbucket_pull_request":           "run git checkout $BITBUCKET_COMMIT",
+		"buildkite_by_hand":                "run git checkout $BUILDKITE_COMMIT",
+		"buildkite_fork":                   fork,
+		"circleci_push":                    "run git checkout $CIRCLE_SHA1",
+		"forgejo_pull_request":             ref + "pull_request.head.sha }} for actions/checkout",
+		"gitea_push":                       "run git checkout $GITHUB_SHA",
+		"github_check_run":                 ref + "check_run.head_sha }} for actions/checkout",
+		"github_merge_group":               ref + "merge_group.head_sha }} for actions/checkout",
+		"github_pull_request_target":       fork,
+		"github_tag":                       "run git checkout $GITHUB_SHA",
+		"github_workflow_run":              fork,
+		"github_workflow_run_pull_request": ref + "workflow_run.head_sha }} for actions/checkout",
+		"gitlab_external_pull_request":     "run git checkout $CI_EXTERNAL_PULL_REQUEST_SOURCE_BRANCH_SHA",
+		"gitlab_merge_request":             "run git checkout $CI_COMMIT_SHA",
+		"gitlab_merged_result":             "run git checkout $CI_MERGE_REQUEST_SOURCE_BRANCH_SHA",
+		"jenkins_pull_request":             "run git checkout origin/$BRANCH_NAME",
+		"jenkins_push":                     "run git checkout $GIT_COMMIT",
+	} {
+		j, _ := Detect(environment(t, name))
+		if got := j.Checkout(); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

@@ -46,18 +46,3 @@ func (p Provider) WholeHistory() string {
 	}
 	return "run git fetch --unshallow"
 }
-
-// CheckoutHead says how to check out the head of a pull request.
-func (p Provider) CheckoutHead() string {
-	switch p {
-	case GitHub, Gitea, Forgejo:
-		return "set ref: ${{ github.event.pull_request.head.sha }} for actions/checkout"
-	case GitLab:
-		return "use merge request pipelines instead of merged results pipelines"
-	case Jenkins:
-		return "discover pull requests with the strategy 'The current pull request revision'"
-	case Azure:
-		return "run git checkout $(System.PullRequest.SourceCommitId)"
-	}
-	return "check out the head of the pull request"
-}

@@ -37,6 +37,7 @@ func (r *reader) commit(names ...string) {
 	for _, name := range names {
 		if value := r.get(name); value != "" {
 			r.setCommit(name, value)
+			r.job.CommitIn = "$" + name
 			return
 		}
 	}
@@ -54,6 +55,12 @@ func (r *reader) setCommit(name, value string) {
 	default:
 		r.invalid(name, "a commit", "--commit")
 	}
+}
+
+// setEventCommit sets the commit of the job from a member of the event, such as github.event.sha.
+func (r *reader) setEventCommit(member, value string) {
+	r.setCommit(member, value)
+	r.job.CommitIn = "${{ " + member + " }}"
 }
 
 // unknownHead is why the commit of a pull request is unknown.

@@ -48,18 +48,10 @@ func CheckTested(ctx context.Context, job ci.Job, sha string) error {
 
 	if head == "" {
 		return fmt.Errorf("the work tree has no commit, so it is not the commit %.12s of the job (%s, or pass --commit)", sha,
-			howToCheckOut(job))
+			job.Checkout())
 	}
 	return fmt.Errorf("the work tree has %.12s, which is neither the commit %.12s of the job nor a merge of it (%s, "+
-		"or pass --commit)", head, sha, howToCheckOut(job))
-}
-
-// howToCheckOut says how to check out the commit of a job.
-func howToCheckOut(job ci.Job) string {
-	if job.Event == ci.PullRequest {
-		return job.Provider.CheckoutHead()
-	}
-	return "check out the commit"
+		"or pass --commit)", head, sha, job.Checkout())
 }
 
 // Fetch fetches a commit that the clone lacks, for its object. It is a no-op outside a
@@ -76,11 +68,12 @@ func Fetch(ctx context.Context, sha string) error {
 func Inspect(ctx context.Context, job *ci.Job) {
 	g := gitrepo.Repo{Dir: "."}
 	add := func(problem, fix string) { job.Problems = append(job.Problems, ci.Problem{Problem: problem, Fix: fix}) }
-	if _, err := g.Exists(ctx); err != nil {
-		add(err.Error(), "let 'git status' work in this folder")
+	exists, err := g.Exists(ctx)
+	switch {
+	case err != nil:
+		add(err.Error(), "do what the problem says, or check out the repository again")
 		return
-	}
-	if head, _, err := g.Head(ctx); err != nil || head == "" {
+	case !exists:
 		add("there is no git clone in this folder", "check out the repository before, and run ledgerd in it")
 		return
 	}
@@ -100,6 +93,6 @@ func Inspect(ctx context.Context, job *ci.Job) {
 	}
 	job.Commit = sha
 	if err := CheckTested(ctx, *job, sha); err != nil {
-		add("the work tree has neither the commit nor a merge of it", howToCheckOut(*job))
+		add("the work tree has neither the commit nor a merge of it", job.Checkout())
 	}
 }
