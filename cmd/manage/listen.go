@@ -74,18 +74,11 @@ func webhookSecret(flag string, given bool) (string, error) {
 	if secret := os.Getenv(config.WebhookSecretVariable); secret != "" {
 		return checkedSecret(secret)
 	}
-	file := os.Getenv(config.WebhookSecretVariable + "_FILE")
-	if file == "" {
-		return "", nil
+	secret, err := cli.SecretIn(config.WebhookSecretVariable + "_FILE")
+	if secret == "" || err != nil {
+		return "", err
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("%s_FILE: %w", config.WebhookSecretVariable, err)
-	}
-	if strings.TrimSpace(string(text)) == "" {
-		return "", fmt.Errorf("%s_FILE: %s is empty", config.WebhookSecretVariable, file)
-	}
-	return checkedSecret(string(text))
+	return checkedSecret(secret)
 }
 
 // checkedSecret returns a signing secret without the spaces around it.

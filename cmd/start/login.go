@@ -101,7 +101,10 @@ func readToken(p *cli.Program, server string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the token: %w", err)
 	}
-	token := strings.TrimSpace(string(text))
+	token, err := cli.Secret(text)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
 	if token == "" {
 		return "", errors.New("no token: type it, or pass it on standard input")
 	}

@@ -25,6 +25,8 @@ func TestLoadSecretKeys(t *testing.T) {
 		{"its group may read it", file, key, 0o640, "others have access to " + file + " (run chmod 600"},
 		{"everybody may write to it", file, key, 0o602, "others have access to " + file},
 		{"it has no key", file, "", 0o600, file + ": it has no key"},
+		{"PowerShell wrote it", file, "\ufeff" + strings.TrimSpace(key) + "\r\n", 0o600, ""},
+		{"it is UTF-16", file, "\xff\xfeA\x00Q\x00", 0o600, "UTF-16"},
 		{"it does not exist", file + "s", key, 0o600, file + "s"},
 		{"it is a folder", folder, key, 0o600, folder + " is not a file"},
 	} {

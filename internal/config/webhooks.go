@@ -1,8 +1,11 @@
 package config
 
 import (
+	"bufio"
+	"io"
 	"time"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
@@ -41,7 +44,24 @@ func (s Webhooks) LoadSecretKeys() (keys store.SecretKeys, err error) {
 	if s.SecretsKey == "" {
 		return keys, nil
 	}
-	return loadPrivate(setting, s.SecretsKey, store.ReadSecretKeys)
+	return loadPrivate(setting, s.SecretsKey, func(r io.Reader) (store.SecretKeys, error) {
+		text := bufio.NewReader(r)
+		if err := skipMark(text); err != nil {
+			return store.SecretKeys{}, err
+		}
+		return store.ReadSecretKeys(text)
+	})
+}
+
+// skipMark skips a byte order mark at the start of a text. It returns an error if the text is not UTF-8.
+func skipMark(text *bufio.Reader) error {
+	start, _ := text.Peek(len("\ufeff")) // an error is returned by the next read, too
+	rest, err := ledger.UTF8(start)
+	if err != nil {
+		return err
+	}
+	_, err = text.Discard(len(start) - len(rest))
+	return err
 }
 
 // check calls invalid for each setting that is invalid.

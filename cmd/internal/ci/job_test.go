@@ -353,7 +353,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// What a job is told to check out is its commit, in the words of its CI system.
+// The advice names the commit of the job, in the words of its CI system.
 func TestCheckout(t *testing.T) {
 	const (
 		ref  = "set ref: ${{ github.event."

@@ -76,15 +76,10 @@ func (p *Program) token(server string) (string, error) {
 	if token := os.Getenv("LEDGERD_TOKEN"); token != "" {
 		return strings.TrimSpace(token), nil
 	}
-	file := os.Getenv("LEDGERD_TOKEN_FILE")
-	if file == "" {
-		return p.storedToken(server)
+	if token, err := SecretIn("LEDGERD_TOKEN_FILE"); token != "" || err != nil {
+		return token, err
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("LEDGERD_TOKEN_FILE: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
+	return p.storedToken(server)
 }
 
 // With runs do on a connection to the ledger of the command.
