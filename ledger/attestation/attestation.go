@@ -166,6 +166,17 @@ func CommitOf(payload []byte) (string, error) {
 	return st.commit, err
 }
 
+// IsCommitPlaced reports whether the commit that a statement is about depends on the web URL of the repo: some
+// provenance names several commits, or only that of what was run. It is false for a statement that is not valid.
+func IsCommitPlaced(payload []byte) bool {
+	doc, err := decodeDocument(payload)
+	if err != nil {
+		return false
+	}
+	_, b, err := doc.read(payload)
+	return err == nil && doc.isCommitPlaced(&b)
+}
+
 // MergedCommits returns the commits that a claim of a merge is about: the commit, its first
 // parent and the source. It does not verify the envelope. It returns nil if the envelope has
 // no such claim.

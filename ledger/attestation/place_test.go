@@ -199,8 +199,13 @@ func TestStatementsThatDependOnTheWebURL(t *testing.T) {
 	two := `[{"uri":"git+https://git.example/acme/api","digest":{"gitCommit":"` + ledgertest.Commit + `"}},` +
 		`{"uri":"git+https://git.example/acme/lib","digest":{"gitCommit":"` + otherCommit + `"}}]`
 	got, err := parseStatement([]byte(statementOf(two, anyType, `{}`)), Place{WebURL: "https://git.example/acme/lib"})
-	if err != nil || got.commit != otherCommit || !got.isPlaced {
+	if err != nil || got.commit != otherCommit || !got.isPlaced || !IsCommitPlaced([]byte(statementOf(two, anyType, `{}`))) {
 		t.Errorf("of several commits: got %+v, %v", got, err)
+	}
+	summary := statementOf(aboutCommit, vsaV1, `{"verificationResult":"PASSED","resourceUri":"git+https://github.com/x/y"}`)
+	got, err = parseStatement([]byte(summary), Place{})
+	if err != nil || !got.isPlaced || IsCommitPlaced([]byte(summary)) {
+		t.Errorf("of a summary, whose commit is known: got %+v, %v", got, err)
 	}
 	witness := `[{"name":"https://witness.dev/attestations/git/v0.1/commithash:x","digest":{"sha1":"` + ledgertest.Commit +
 		`"}},{"name":"https://witness.dev/attestations/git/v0.1/parenthash:y","digest":{"sha1":"` + otherCommit + `"}}]`

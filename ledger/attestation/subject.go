@@ -119,9 +119,11 @@ func (d *statementJSON) possible(b *body) iter.Seq[string] {
 // isPlaced reports whether the meaning of the statement depends on the web URL of the repo: what was verified, which
 // of several commits counts, or whether a SHA-1 is that of a commit.
 func (d *statementJSON) isPlaced(b *body) bool {
-	if slices.ContainsFunc(b.verified, isComparable) {
-		return true
-	}
+	return slices.ContainsFunc(b.verified, isComparable) || d.isCommitPlaced(b)
+}
+
+// isCommitPlaced reports whether the commit that the statement is about depends on the web URL of the repo.
+func (d *statementJSON) isCommitPlaced(b *body) bool {
 	own, err := d.commit(b, Place{})
 	for commit := range d.possible(b) {
 		if err != nil || commit != own {

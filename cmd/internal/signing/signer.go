@@ -184,7 +184,7 @@ func (s *Signer) identify(keys *identity.Keyring, commit, predicate string) (sig
 
 // CheckStatement returns the commit that a statement is about, or an error if the ledger would
 // refuse it as invalid. It signs the statement with a new key and verifies it like the ledger, with a
-// keyring that trusts this key.
+// keyring that trusts this key. The commit is "" if only the ledger knows it, by the web URL of the repo.
 func CheckStatement(statement []byte) (commit string, err error) {
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -204,8 +204,17 @@ func CheckStatement(statement []byte) (commit string, err error) {
 		return "", err
 	}
 	a, err := attestation.Verify(envelope, keys, ledger.TimeOf(time.Now()))
-	if err != nil {
+	switch {
+	case attestation.IsCommitPlaced(statement) && (err == nil || isAboutCommits(err)):
+		return "", nil
+	case err != nil:
 		return "", err
 	}
 	return a.Commit, nil
+}
+
+// isAboutCommits reports whether an error says that a statement names no commit or several.
+func isAboutCommits(err error) bool {
+	e, ok := errors.AsType[*ledger.Error](err)
+	return ok && (e.Code == ledger.CodeNoCommitSubject || e.Code == ledger.CodeSeveralCommits)
 }
