@@ -67,6 +67,29 @@ func TestWhoSeesTheReview(t *testing.T) {
 	e.member("ann", 0).get(reviewPath).want(200).hasNot(script, "Request changes")
 }
 
+// Those who cannot review here read why, and what to do.
+func TestWhyAVisitorCannotReview(t *testing.T) {
+	const command = "ledgerd review approve acme/api --commit 666666666666 --key me.key"
+	e := newReviewEnv(t)
+	e.signIn(e.admin).get(reviewPath).want(200).has("You are signed in with an API token", command)
+	e.member("rob", 0).get(reviewPath).want(200).has("Your role cannot review commits").hasNot(command)
+	e.member("ann", 0).get(reviewPath).want(200).hasNot("with an API token", "Your role", "The CA for people", "No CA")
+
+	shared := e.signIn(e.admin)
+	shared.header = map[string]string{"X-Ledger-Refresh": "1"}
+	shared.get(reviewPath).want(200).hasNot("with an API token", command)
+
+	_, err := e.host.CreateCA(t.Context(), "acme", ca.People, ca.NewAuthority{May: []string{"review:security"}, Replace: true})
+	must.OK(t, err)
+	e.member("ann", 0).get(reviewPath).want(200).has("The CA for people does not certify you for reviews", command)
+	must.OK(t, e.host.RetireCA(t.Context(), "acme", ca.People))
+	e.member("ann", 0).get(reviewPath).want(200).has("The org has no CA for people", command)
+
+	_, err = e.host.Withdraw(t.Context(), "acme", "api", reviewed)
+	must.OK(t, err)
+	e.signIn(e.admin).get(reviewPath).want(200).hasNot("with an API token", command)
+}
+
 // The form is there only if a review would be recorded.
 func TestWhenThereIsNoReview(t *testing.T) {
 	ctx := t.Context()

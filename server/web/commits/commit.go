@@ -68,6 +68,8 @@ type commitPage struct {
 	// Review is nil if the visitor cannot review the commit here. The live parts do not depend on it:
 	// visitors share them.
 	Review *reviewer
+	// NoReview is why the visitor cannot review the commit here; nil if that needs no reason.
+	NoReview *nonReviewer
 }
 
 // A step is a state in the progress bar of a commit.
@@ -141,7 +143,7 @@ func showCommit(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 	p.Links = linksOf(repo, commit)
-	if p.Review, err = reviewerOf(v, commit, repo); err != nil {
+	if p.Review, p.NoReview, err = reviewerOf(v, commit, repo); err != nil {
 		return nil, err
 	}
 	p.MoreViolations = commit.OpenViolations - len(commit.Violations)

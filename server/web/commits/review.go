@@ -21,30 +21,42 @@ type reviewer struct {
 	MaxComment int
 }
 
-// reviewerOf returns the visitor as a reviewer of a commit; nil if a review of the visitor would not
-// be recorded, or nobody waits for one.
-func reviewerOf(v *page.Visit, c ledger.Commit, repo ledger.Repo) (*reviewer, error) {
+// A nonReviewer is a visitor who cannot review the commit in the page.
+type nonReviewer struct {
+	Why string
+	// CanSign reports whether a review of the visitor can be recorded from a terminal.
+	CanSign bool
+}
+
+// reviewerOf returns the visitor as a reviewer of a commit, or else why the visitor is none. It
+// returns neither if nobody can review the commit, or the page is for several visitors.
+func reviewerOf(v *page.Visit, c ledger.Commit, repo ledger.Repo) (*reviewer, *nonReviewer, error) {
 	t := v.Session
-	if v.Anonymous || t == nil || !t.IsSignIn || t.Member == "" || !v.May(ledger.Write) || c.Withdrawn ||
-		repo.ArchivedAt != 0 {
-		return nil, nil
+	if v.Anonymous || t == nil || c.Withdrawn || repo.ArchivedAt != 0 {
+		return nil, nil, nil
 	}
 	org, err := v.API.Org(v.Ctx(), v.Org)
 	if err != nil || org.ArchivedAt != 0 {
-		return nil, err
+		return nil, nil, err
+	}
+	switch {
+	case !t.IsSignIn || t.Member == "":
+		return nil, &nonReviewer{"You are signed in with an API token: sign in as a member to review here.", true}, nil
+	case !v.May(ledger.Write):
+		return nil, &nonReviewer{"Your role cannot review commits: ask an admin of the org for another role.", false}, nil
 	}
 
 	root, err := v.API.CA(v.Ctx(), v.Org, ca.People)
 	if page.CodeOf(err) == ledger.CodeNotFound {
-		return nil, nil
+		return nil, &nonReviewer{"The org has no CA for people: ask an admin to create one.", true}, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if _, err := ca.People.Certified(root, t.DN); err != nil || !root.May.Match(review.Predicate) {
-		return nil, nil // an admin has limited the CA to others
+		return nil, &nonReviewer{"The CA for people does not certify you for reviews: ask an admin to change that.", true}, nil
 	}
-	return &reviewer{t.Member, t.DN, review.MaxComment}, nil
+	return &reviewer{t.Member, t.DN, review.MaxComment}, nil, nil
 }
 
 // checkMember returns an error if the visitor is not the member as whom the page says that the visitor
