@@ -6,7 +6,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger/attention"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/review"
 )
 
@@ -86,9 +84,8 @@ func newReviewOf(p *cli.Program, verdict review.Verdict, command *cobra.Command)
 const (
 	// maxWaitingPages is how many pages of what needs attention are read for a list of reviews.
 	maxWaitingPages = 20
-	// maxSigners is how many identities of an org are read, and maxNamed how many are named.
-	maxSigners = 500
-	maxNamed   = 3
+	// maxNamed is how many reviewers are named.
+	maxNamed = 3
 )
 
 func newReviewList(p *cli.Program) *cobra.Command {
@@ -100,8 +97,9 @@ func newReviewList(p *cli.Program) *cobra.Command {
 review for PROMOTABLE, the latest first. Without ORG, the org is that of the
 token or of the file .ledgerd.yaml.
 
-WHO COULD names identities that may attest the review and have not: keys, and the
-names that a CA certifies. The policy may require others.`,
+WHO COULD names those whose approval would count, and who have not reviewed: keys,
+and the names that a CA certifies, of whom the policy may accept only some. Those
+who wrote the commit are left out, and those whom the policy needs elsewhere.`,
 		Example: `  ledgerd review list acme
   ledgerd review list acme/api`,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -122,8 +120,8 @@ names that a CA certifies. The policy may require others.`,
 // An unreviewed is a commit that waits for a review.
 type unreviewed struct {
 	attention.Item `json:",embed"`
-	// WhoCould has the DNs of keys that may attest it and have not, and the patterns of the names that
-	// roots certify.
+	// WhoCould has the DNs of keys whose approval would count, and the patterns of the names that roots
+	// certify.
 	WhoCould []string `json:"who_could"`
 }
 
@@ -139,7 +137,7 @@ func (w unreviewed) named() string {
 // waitingForReview lists the commits of an org, or of one repo, that lack a review.
 func waitingForReview(ctx context.Context, c *client.Client, org, repo string) iter.Seq2[unreviewed, error] {
 	return func(yield func(unreviewed, error) bool) {
-		signers, err := signersOf(ctx, c, org)
+		who, err := readReviewers(ctx, c, org)
 		if err != nil {
 			yield(unreviewed{}, err)
 			return
@@ -153,7 +151,11 @@ func waitingForReview(ctx context.Context, c *client.Client, org, repo string) i
 				return
 			}
 			for _, i := range list.Data {
-				if i.Review != nil && !yield(unreviewed{i, whoCould(signers, i.Review)}, nil) {
+				if i.Review == nil {
+					continue
+				}
+				names, err := who.could(ctx, i)
+				if !yield(unreviewed{i, names}, err) || err != nil {
 					return
 				}
 			}
@@ -162,38 +164,4 @@ func waitingForReview(ctx context.Context, c *client.Client, org, repo string) i
 			}
 		}
 	}
-}
-
-// signersOf returns the first identities of an org that are trusted.
-func signersOf(ctx context.Context, c *client.Client, org string) (signers []identity.Identity, err error) {
-	read := 0
-	for i, err := range c.Identities(ctx, org) {
-		if err != nil {
-			return nil, err
-		}
-		if i.RevokedAt == 0 && (i.NotAfter == 0 || i.NotAfter.Std().After(time.Now())) {
-			signers = append(signers, i)
-		}
-		if read++; read == maxSigners {
-			break
-		}
-	}
-	return signers, nil
-}
-
-// whoCould returns the names of the signers that may attest a review and have not.
-func whoCould(signers []identity.Identity, need *attention.ReviewNeed) []string {
-	names := []string{}
-	for _, i := range signers {
-		name := i.DN
-		if i.Kind == identity.RootIdentity && i.DNPattern != "" {
-			name = i.DNPattern
-		}
-		prefix, isPrefix := strings.CutSuffix(need.Predicate, "*")
-		may := i.May.Match(need.Predicate) || isPrefix && i.May.MatchSome(prefix)
-		if may && !need.IsReviewedBy(name) && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
