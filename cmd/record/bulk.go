@@ -90,7 +90,7 @@ func (r bulkRequest) report(p *cli.Program, item ledger.BulkItem) bool {
 	return true
 }
 
-// printNotes prints what may not be expected of an attestation that was recorded.
+// printNotes prints warnings about an attestation that was recorded.
 func printNotes(p *cli.Program, at string, record ledger.AttestationRecord) {
 	display.Violation(p.Stderr, at, record)
 	display.Notice(p.Stderr, record)

@@ -17,9 +17,8 @@ type signerFiles struct{ key, cert string }
 // flags defines --key and --cert.
 func (s *signerFiles) flags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&s.key, "key", "", "private key to sign with, PEM or OpenSSH, or a public key whose private key is "+
-		"in "+
-		"ssh-agent: a `file`")
+	flags.StringVar(&s.key, "key", "", "`file` with the private key to sign with, in PEM or of OpenSSH, or with a "+
+		"public key whose private key is in ssh-agent")
 	flags.StringVar(&s.cert, "cert", "", "certificate of the key, with its chain, a PEM `file`")
 }
 

@@ -74,8 +74,8 @@ func TestDescribeWithoutTheObject(t *testing.T) {
 	}
 }
 
-// What the object says is not claimed too, since the ledger may store it in another form: it cuts long
-// messages.
+// Fields that the object proves are not sent in addition to it: the ledger may store them in another form, such
+// as a cut message.
 func TestObjectIsSentAlone(t *testing.T) {
 	f := gitrepotest.NewForest(t)
 	f.Commit("file", "x\n")

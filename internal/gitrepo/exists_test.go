@@ -11,12 +11,12 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 )
 
-// A clone that git refuses is an error that says why, never no clone.
+// A clone that git refuses is an error that says why. It never counts as no clone.
 func TestExistsSaysWhyACloneCannotBeUsed(t *testing.T) {
 	const gone = "not a git repository: "
 	for name, test := range map[string]struct {
 		spoil func(t *testing.T, f forest) (folder string)
-		want  string // a part of the error
+		want  string // a substring of the error
 	}{
 		"of another user": {func(t *testing.T, f forest) string {
 			t.Setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
@@ -83,7 +83,7 @@ func TestExistsSaysWhyACloneCannotBeUsed(t *testing.T) {
 	}
 }
 
-// checkUnusable checks that nothing in a folder passes for no repository.
+// checkUnusable checks that no function treats the folder as one outside a repository.
 func checkUnusable(t *testing.T, folder, want string) {
 	t.Helper()
 	t.Chdir(folder)
@@ -166,8 +166,8 @@ func TestNoRepository(t *testing.T) {
 	}
 }
 
-// Git does not search on another file system, such as around a volume of a container. A clone on this
-// side is none that may be ignored.
+// Git does not search on another file system, such as above a mounted volume of a container. A broken
+// clone on the same file system is still an error.
 func TestMountPoint(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	outer := t.TempDir()

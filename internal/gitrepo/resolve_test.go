@@ -7,7 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 )
 
-// Only commits are resolved, by any of their names. What the clone lacks is taken as it is.
+// Only commits are resolved, by any of their names. A full sha that the clone lacks is returned as it is.
 func TestResolve(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		t.Run(format, func(t *testing.T) { testResolve(t, format) })
@@ -31,7 +31,7 @@ func testResolve(t *testing.T, format string) {
 	t.Chdir(dir)
 
 	for name, test := range map[string]struct {
-		rev, resolved, found string // what Resolve and Find return, or else parts of their errors
+		rev, resolved, found string // the results of Resolve and Find, or substrings of their errors
 	}{
 		"a branch":                   {"main", head, head},
 		"a commit":                   {head, head, head},

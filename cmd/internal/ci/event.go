@@ -21,9 +21,9 @@ type gitHubEvent struct {
 	After string `json:"after"`
 	// Deleted reports whether a push has deleted its branch or tag.
 	Deleted bool `json:"deleted"`
-	// Workflow is the file of a workflow that was started by hand. In other events it is an object.
+	// Workflow is a file name if the workflow was started by hand. In other events it is an object.
 	Workflow jsontext.Value `json:"workflow"`
-	// ClientPayload is what the sender of a repository_dispatch says.
+	// ClientPayload is the payload that the sender of a repository_dispatch has chosen.
 	ClientPayload jsontext.Value `json:"client_payload"`
 
 	CheckRun   gitHubCheck `json:"check_run"`
@@ -74,8 +74,8 @@ type gitHubRepo struct {
 	FullName string `json:"full_name"`
 }
 
-// commit returns the commit that an event is about, and the member that names it, for events
-// of which GITHUB_SHA is the tip of the default branch.
+// commit returns the commit in an event, and the member that names it, if GITHUB_SHA is only the tip
+// of the default branch.
 func (e gitHubEvent) commit(event string) (member, sha string) {
 	switch event {
 	case "check_run":
@@ -117,7 +117,7 @@ func (e gitHubEvent) isRunOnCommit() bool {
 // isByHand reports whether the event is a workflow_dispatch.
 func (e gitHubEvent) isByHand() bool { return e.Workflow.Kind() == '"' }
 
-// hasClientPayload reports whether the sender of a repository_dispatch says what it is about.
+// hasClientPayload reports whether a repository_dispatch has a payload, which may name another commit.
 func (e gitHubEvent) hasClientPayload() bool {
 	switch string(e.ClientPayload) {
 	case "", "null", "{}":

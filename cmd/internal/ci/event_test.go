@@ -12,11 +12,11 @@ import (
 // tip is the tip of the default branch, which GITHUB_SHA is for many events.
 const tip = base
 
-// namesNone is a part of why the commit of a job is unknown.
+// namesNone is a substring of NoCommit if the event names no commit.
 const namesNone = " names no commit, and GITHUB_SHA is the tip of the default branch"
 
-// Events without a ref run on the tip of the default branch, but are not about it. So a job says that
-// its commit is unknown, and why.
+// Events without a ref run on the tip of the default branch, but are not about it. The commit of such a
+// job is unknown, and NoCommit says why.
 func TestEventsThatNameNoCommit(t *testing.T) {
 	for event, payload := range map[string]string{
 		"branch_protection_rule": `{}`,
@@ -48,7 +48,7 @@ func TestEventsThatNameNoCommit(t *testing.T) {
 		})
 	}
 	jobOfEvent{event: "x\n::error::"}.check(t, "the event"+namesNone, "")
-	for _, provider := range []string{"GITEA", "FORGEJO"} { // which have the tip for a package
+	for _, provider := range []string{"GITEA", "FORGEJO"} { // GITHUB_SHA is the tip
 		jobOfEvent{event: "registry_package", on: provider}.check(t, namesNone, "")
 	}
 }
@@ -62,7 +62,7 @@ func TestCommitOfEvent(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		jobOfEvent
-		want   string // the commit, or else a part of why there is none
+		want   string // the commit; if it is unknown, a substring of NoCommit
 		branch string
 	}{
 		"a check run":   {jobOfEvent{event: "check_run", payload: `{"check_run": ` + isOfHead + `}`}, head, ""},
@@ -109,7 +109,8 @@ func TestCommitOfEvent(t *testing.T) {
 	}
 }
 
-// The head_sha of a workflow_run is the commit of that run, unless it ran on a tip, too.
+// The commit of a workflow_run is its head_sha, unless that is the tip of a branch that the run was not
+// about.
 func TestCommitOfWorkflowRun(t *testing.T) {
 	const withHead = `, "pull_requests": [{"number": 42, "head": {"sha": "` + head + `"}}]`
 	for name, test := range map[string]struct{ event, more, want string }{
@@ -191,11 +192,11 @@ func TestBranchOfMergeQueue(t *testing.T) {
 	}
 }
 
-// A jobOfEvent is a job of GitHub or of a provider that is like it.
+// A jobOfEvent is a job of GitHub, Gitea or Forgejo.
 type jobOfEvent struct {
-	event, payload string // without a payload, the event cannot be read
-	ref            string // main if it is empty; GITHUB_SHA is the tip of main, and head for other refs
-	on             string // the prefix of the provider's variable
+	event, payload string // if the payload is empty, the event file is missing
+	ref            string // defaults to main, where GITHUB_SHA is tip; for other refs it is head
+	on             string // prefix of the provider's variable, such as GITEA; empty for GitHub
 }
 
 // check checks the commit and the branch of the job.
@@ -236,7 +237,7 @@ func detectJob(t *testing.T, variables map[string]string) Job {
 	return j
 }
 
-// checkCommit checks the commit and the branch of a job, or a part of why it has no commit.
+// checkCommit checks the commit of a job, or a substring of NoCommit, and the branch.
 func checkCommit(t *testing.T, variables map[string]string, want, branch string) {
 	t.Helper()
 	j := detectJob(t, variables)
@@ -250,8 +251,8 @@ func checkCommit(t *testing.T, variables map[string]string, want, branch string)
 	}
 }
 
-// Other providers, too, run jobs on a merge of a pull request, or on the tip of a branch for events
-// that are about no commit.
+// Other providers also run jobs on a merge of a pull request, or on the tip of a branch if the event is
+// about no commit.
 func TestCommitOfOtherProviders(t *testing.T) {
 	gitLab := func(source string) map[string]string {
 		return map[string]string{"GITLAB_CI": "true", "CI_PIPELINE_SOURCE": source, "CI_COMMIT_SHA": tip,

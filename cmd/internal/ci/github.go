@@ -62,13 +62,12 @@ func (r *reader) readActions() {
 	}
 }
 
-// workflowCall is what Gitea calls the event of jobs in a called workflow, whatever has started
-// the caller.
+// workflowCall is the event of jobs in a called workflow on Gitea, whatever event started the caller.
 const workflowCall = "workflow_call"
 
-// isAboutRef reports whether GITHUB_SHA is the commit that an event is about: the event is about
-// GITHUB_REF, or about nothing else, as one of a schedule. It is not for other events, such as
-// a comment or a deletion. They run on the tip of the default branch.
+// isAboutRef reports whether an event is about GITHUB_SHA: it is about GITHUB_REF, or has no subject
+// of its own, such as a schedule. Other events, such as a comment or a deletion, only run on the tip of
+// the default branch.
 func (r *reader) isAboutRef(name string, event gitHubEvent, err error) bool {
 	isTag := strings.HasPrefix(r.get("GITHUB_REF"), "refs/tags/")
 	switch name {

@@ -21,9 +21,8 @@ func readGitLab(r *reader) {
 	}
 }
 
-// isAboutNoRef reports whether something else than a branch or a tag has started the
-// pipeline, such as a message in a chat or a pushed image. It then runs on the tip of a
-// branch, mostly of the default branch.
+// isAboutNoRef reports whether the pipeline was started by something that concerns no branch or tag,
+// such as a chat message or a pushed image. It then runs on the tip of a branch, usually the default one.
 func (r *reader) isAboutNoRef() bool {
 	switch r.get("CI_PIPELINE_SOURCE") {
 	case "chat", "container_registry_push", "duo_workflow", "ondemand_dast_scan", "ondemand_dast_validation":

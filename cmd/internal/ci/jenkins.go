@@ -54,8 +54,7 @@ func (r *reader) readChange() {
 	}
 }
 
-// A jenkinsTrigger has the variables that a plugin sets if a change has started the build of a
-// job without branches.
+// A jenkinsTrigger names the variables that a plugin sets if a pull request or change triggered the build.
 type jenkinsTrigger struct {
 	number, commit, branch, target string
 	source, own                    string // the repositories of the change and of its target

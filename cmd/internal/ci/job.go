@@ -22,8 +22,8 @@ type Job struct {
 	// CommitIn is where a script or a workflow has the commit, such as $CIRCLE_SHA1 or, for a member of
 	// an event, ${{ github.event.pull_request.head.sha }}.
 	CommitIn string `json:"-"`
-	// NoCommit says why the commit is unknown although HEAD may be another one, for example
-	// since the event names none. It is empty if the commit is known.
+	// NoCommit says why the commit is unknown, for example because the event names none. HEAD may
+	// then be another commit. It is empty if the commit is known.
 	NoCommit string `json:"-"`
 	// Branch is the branch of the commit. For a fork it has the prefix fork/OWNER/, so that
 	// it cannot pass for a branch of the repository.

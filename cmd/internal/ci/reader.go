@@ -137,8 +137,8 @@ func (r *reader) setFork(slug string) {
 	}
 }
 
-// readFork compares the repository of a pull request with its own, the one that it is meant
-// for. Their addresses may have different forms. One that cannot be read is that of a fork.
+// readFork marks a pull request as one from a fork if its source is another repository than its own,
+// the target. Their addresses may have different forms. A source that cannot be parsed is a fork.
 func (r *reader) readFork(own, source string) {
 	if source == "" || source == own {
 		return

@@ -151,8 +151,8 @@ func (s *Signer) Name(identities []identity.Identity, commit, predicate string) 
 	return signer.DN, err
 }
 
-// identify returns the signer in the keyring who the Signer is. Only a certificate needs a signature to
-// be verified; a key in ssh-agent is not asked for it, since that may ask its user each time.
+// identify returns the signer in the keyring. A certificate is verified with a test signature, except
+// if its key is in ssh-agent, which may ask its user to confirm each one: the signer is then zero.
 func (s *Signer) identify(keys *identity.Keyring, commit, predicate string) (signer identity.Signer, err error) {
 	if s.chain == nil {
 		vouchers, err := keys.Holders(s.key.Public(), time.Now())

@@ -142,7 +142,7 @@ func parseKey(blob []byte, keyType string) (crypto.PublicKey, error) {
 	return public, nil
 }
 
-// checkType returns an error with advice for types of keys that people have, but that cannot sign statements.
+// checkType returns an error with advice for common types of keys that cannot sign statements.
 func checkType(keyType string) error {
 	switch {
 	case strings.Contains(keyType, "-cert-v01"):

@@ -28,9 +28,8 @@ func Commit(ctx context.Context, job ci.Job) (string, error) {
 	return "HEAD", nil
 }
 
-// CheckTested returns an error if a command in the work tree would say nothing about a
-// commit: HEAD is neither the commit nor a merge of it. Outside a clone, the command is about
-// something else.
+// CheckTested returns an error if HEAD is neither the commit nor a merge of it, so that a command in
+// the work tree would say nothing about the commit. Outside a clone, nothing is checked.
 func CheckTested(ctx context.Context, job ci.Job, sha string) error {
 	g := gitrepo.Repo{Dir: "."}
 	if exists, err := g.Exists(ctx); err != nil || !exists {
