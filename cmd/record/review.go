@@ -97,9 +97,10 @@ func newReviewList(p *cli.Program) *cobra.Command {
 review for PROMOTABLE, the latest first. Without ORG, the org is that of the
 token or of the file .ledgerd.yaml.
 
-WHO COULD names those whose approval would count, and who have not reviewed: keys,
-and the names that a CA certifies, of whom the policy may accept only some. Those
-who wrote the commit are left out, and those whom the policy needs elsewhere.`,
+WHO COULD names those whose approval would count and who have not reviewed:
+keys, and the names that a CA certifies, of whom the policy may accept only
+some. Those who wrote the commit are left out, and those whom the policy needs
+for another requirement.`,
 		Example: `  ledgerd review list acme
   ledgerd review list acme/api`,
 		RunE: func(command *cobra.Command, args []string) error {
