@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
@@ -22,23 +23,6 @@ func UTF8(text []byte) ([]byte, error) {
 		return nil, Errorf(CodeInvalidJSON, "the text is UTF-16, as Windows PowerShell writes it, or UTF-32 (use UTF-8)")
 	}
 	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
-}
-
-// maxCounted limits the JSON documents that CountDocuments counts.
-const maxCounted = 1000
-
-// CountDocuments returns the number of JSON documents in a text, up to 1000, or 0 if it is not a sequence of
-// them.
-func CountDocuments(text []byte) int {
-	dec := jsontext.NewDecoder(bytes.NewReader(text))
-	for n := range maxCounted {
-		if err := dec.SkipValue(); err == io.EOF {
-			return n
-		} else if err != nil {
-			return 0
-		}
-	}
-	return maxCounted
 }
 
 // DecodeStrict decodes one JSON document into v. It refuses invalid JSON,

@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/net/idna"
 
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
@@ -108,14 +105,14 @@ func (c WebhookChange) Check() error {
 // checkWebhookURL checks a URL, and writes its host in ASCII. It checks the host that is written,
 // since an international name may become an address, or have no letters at all.
 func checkWebhookURL(given *string) error {
-	text, hostErr := withASCIIHost(*given)
-	u, err := url.Parse(text)
+	ascii, hostErr := text.ASCIIHost(*given)
+	u, err := url.Parse(ascii)
 
 	var problem string
 	switch {
-	case text == "":
+	case ascii == "":
 		problem = "required (use e.g. https://ci.example.com/ledger)"
-	case len(text) > maxWebhookURL:
+	case len(ascii) > maxWebhookURL:
 		problem = "too long: at most 2048 bytes"
 	case err != nil:
 		problem = "not a URL (use e.g. https://ci.example.com/ledger)"
@@ -125,48 +122,19 @@ func checkWebhookURL(given *string) error {
 		problem = "the host is not a valid international domain name"
 	case u.Hostname() == "":
 		problem = "the host is missing"
-	case hasEmptyLabel(u.Hostname()):
+	case text.HasEmptyLabel(u.Hostname()):
 		problem = "remove the dot at the start of the host, or one of two dots in a row"
-	case !isPort(u.Port()):
+	case !text.IsPort(u.Port()):
 		problem = "the port is out of range (use 1 to 65535)"
 	case u.User != nil:
 		problem = "remove the user name and password: receivers verify the signature instead"
 	case u.Fragment != "":
 		problem = "remove the fragment (#…): it would not be sent"
 	default:
-		*given = text
+		*given = ascii
 		return nil
 	}
 	return FieldErrorf(CodeInvalidField, "url", "%s", problem)
-}
-
-// withASCIIHost returns a URL with the host as DNS has it: https://bücher.example is
-// https://xn--bcher-kva.example. It returns other text as it is.
-func withASCIIHost(text string) (string, error) {
-	u, err := url.Parse(text)
-	if err != nil || !strings.ContainsFunc(u.Hostname(), notASCII) {
-		return text, nil
-	}
-	host, err := idna.Lookup.ToASCII(u.Hostname())
-	if err != nil {
-		return text, err
-	}
-	u.Host = host + strings.TrimPrefix(u.Host, u.Hostname())
-	return u.String(), nil
-}
-
-func notASCII(r rune) bool { return r > unicode.MaxASCII }
-
-// hasEmptyLabel reports whether a host starts with a dot or has two dots in a row, as in
-// 127.0.0.1.., which some resolvers read as an address. One dot at the end is valid.
-func hasEmptyLabel(host string) bool {
-	return strings.HasPrefix(host, ".") || strings.Contains(host, "..")
-}
-
-// isPort reports whether text is a port number, or empty for the scheme's default.
-func isPort(text string) bool {
-	port, err := strconv.ParseUint(text, 10, 16)
-	return text == "" || err == nil && port > 0
 }
 
 func checkWebhookEvents(types []EventType) error {

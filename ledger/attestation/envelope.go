@@ -59,7 +59,7 @@ func appendPAEHeader(b []byte, payloadType string, n int) []byte {
 func ParseEnvelope(body []byte) (*Envelope, error) {
 	var doc documentJSON
 	if err := ledger.DecodeForeign(body, &doc, ledger.CodeInvalidEnvelope, ""); err != nil {
-		if n := ledger.CountDocuments(body); n > 1 {
+		if n := text.CountDocuments(body); n > 1 {
 			return nil, ledger.Errorf(ledger.CodeInvalidJSON,
 				"the body has %d JSON documents, as JSON Lines files do (send them as application/x-ndjson)", n)
 		}

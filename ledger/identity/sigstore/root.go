@@ -13,7 +13,6 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/publickey"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
@@ -47,7 +46,7 @@ func ParseRoot(document []byte) (r identity.BundleVerifier, err error) {
 }
 
 func parseRoot(document []byte) (*trustedRoot, error) {
-	if n := ledger.CountDocuments(document); n > 1 {
+	if n := text.CountDocuments(document); n > 1 {
 		return nil, fmt.Errorf("%d trusted roots in one file: 'gh attestation trusted-root' prints those of the public good "+
 			"instance and of GitHub, a line each (set each under a name of its own)", n)
 	}
