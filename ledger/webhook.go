@@ -35,6 +35,8 @@ type Webhook struct {
 	FailingSince Time `json:"failing_since,omitzero"`
 	// PreviousSecretUntil is when the previous secret stops signing.
 	PreviousSecretUntil Time `json:"previous_secret_until,omitzero"`
+	// Authorization is MaskedAuthorization if deliveries have a header Authorization.
+	Authorization string `json:"authorization,omitzero"`
 	// Secret is the signing secret. It is set only in the response that created it.
 	Secret string `json:"secret,omitzero"`
 }
@@ -54,6 +56,8 @@ type NewWebhook struct {
 	// Events are the event types to send. The default is DefaultEventTypes.
 	Events      []EventType `json:"events,omitzero"`
 	Description string      `json:"description,omitzero"`
+	// Authorization is the value of the header Authorization of deliveries. By default they have none.
+	Authorization string `json:"authorization,omitzero"`
 	// Active defaults to true.
 	Active *bool `json:"active,omitzero"`
 }
@@ -64,12 +68,18 @@ type WebhookChange struct {
 	URL         *string      `json:"url,omitzero"`
 	Events      *[]EventType `json:"events,omitzero"`
 	Description *string      `json:"description,omitzero"`
-	Active      *bool        `json:"active,omitzero"`
+	// Authorization is the value of the header Authorization of deliveries. If it is empty, they have none.
+	Authorization *string `json:"authorization,omitzero"`
+	Active        *bool   `json:"active,omitzero"`
 }
 
 const (
+	// MaskedAuthorization stands for the value of a header Authorization, which is not shown.
+	MaskedAuthorization = "********"
+
 	maxWebhookURL         = 2048
 	maxWebhookDescription = 500
+	maxAuthorization      = 4096
 )
 
 // Check returns a field error for the first invalid field. It sets Events to the
@@ -78,7 +88,9 @@ func (n *NewWebhook) Check() error {
 	if n.Events == nil {
 		n.Events = DefaultEventTypes()
 	}
-	return WebhookChange{URL: &n.URL, Events: &n.Events, Description: &n.Description}.Check()
+	return WebhookChange{
+		URL: &n.URL, Events: &n.Events, Description: &n.Description, Authorization: &n.Authorization,
+	}.Check()
 }
 
 // Check returns a field error for the first invalid field. It writes the host of URL in ASCII.
@@ -99,8 +111,31 @@ func (c WebhookChange) Check() error {
 			return FieldErrorf(CodeInvalidField, "description", "use one line of at most %d characters", maxWebhookDescription)
 		}
 	}
+	if c.Authorization != nil {
+		return checkAuthorization(*c.Authorization)
+	}
 	return nil
 }
+
+// checkAuthorization checks the value of a header Authorization, which may be empty. The errors do not contain it.
+func checkAuthorization(header string) error {
+	var problem string
+	switch {
+	case len(header) > maxAuthorization:
+		problem = fmt.Sprintf("too long: at most %d bytes", maxAuthorization)
+	case strings.ContainsFunc(header, notPrintable), strings.TrimSpace(header) != header:
+		problem = "use printable ASCII characters without a space at the start or end, such as Bearer TOKEN"
+	case header == MaskedAuthorization:
+		problem = "this stands for the value, which is not shown: leave the field out to keep it"
+	case strings.HasPrefix(strings.ToLower(header), "authorization:"):
+		problem = "leave out the name of the header: give only its value, such as Bearer TOKEN"
+	default:
+		return nil
+	}
+	return FieldErrorf(CodeInvalidField, "authorization", "%s", problem)
+}
+
+func notPrintable(r rune) bool { return r < ' ' || r > '~' }
 
 // checkWebhookURL checks a URL, and writes its host in ASCII. It checks the host that is written,
 // since an international name may become an address, or have no letters at all.
@@ -315,14 +350,16 @@ type AttemptResponse struct {
 
 // The types below pass between the store and the dispatcher of deliveries.
 
-// An Endpoint holds the URL of a webhook and the secrets that sign its deliveries.
+// An Endpoint holds the URL of a webhook and the secrets with which its deliveries are made.
 type Endpoint struct {
 	Webhook string // the webhook's id
 	URL     string
 	Secret  string
 	// PreviousSecret also signs until PreviousUntil; it is empty otherwise.
 	PreviousSecret string
-	PreviousUntil  Time
+	// Authorization is the value of the header Authorization, or empty.
+	Authorization string
+	PreviousUntil Time
 }
 
 // A DueDelivery is a delivery that is due, leased to one dispatcher until Lease.

@@ -75,6 +75,30 @@ func TestWebhookHostsAreStoredInASCII(t *testing.T) {
 	}
 }
 
+func TestAuthorizationOfWebhooks(t *testing.T) {
+	for value, valid := range map[string]bool{
+		"": true, "Bearer abc": true, "Basic YTpi": true, "key-without-a-scheme": true, "Bearer " + strings.Repeat("a", 4089): true,
+		`Digest username="ci", realm="gateway"`: true,
+		"Bearer " + strings.Repeat("a", 4090):   false, " Bearer abc": false, "Bearer abc ": false, " ": false,
+		"Bearer a\r\nHost: x": false, "Bearer a\x00": false, "Bearer é": false, "Bearer a\tb": false,
+		"Authorization: Bearer abc": false, "authorization:abc": false, MaskedAuthorization: false,
+	} {
+		url := "https://ci.example.com"
+		for _, err := range []error{
+			(&NewWebhook{URL: url, Authorization: value}).Check(), WebhookChange{Authorization: &value}.Check(),
+		} {
+			if valid && err != nil {
+				t.Errorf("%.40q: %v", value, err)
+			} else if !valid {
+				wantFieldFault(t, err, "authorization")
+			}
+			if err != nil && strings.Contains(err.Error(), "abc") {
+				t.Errorf("the error contains the value: %v", err)
+			}
+		}
+	}
+}
+
 func TestWebhookKey(t *testing.T) {
 	for secret, want := range map[string]bool{
 		NewWebhookSecret(): true, "whsec_AAAA": true,

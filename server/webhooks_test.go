@@ -91,6 +91,9 @@ func TestChangeWebhook(t *testing.T) {
 		{`{"url":"http://10.1.2.3:8080/x"}`, func() { w.URL = "http://10.1.2.3:8080/x" }},
 		{`{"events":["radar","attestation"]}`,
 			func() { w.Events = []ledger.EventType{ledger.EventAttestation, ledger.EventRadar} }},
+		{`{"authorization":"Bearer x"}`, func() { w.Authorization = ledger.MaskedAuthorization }},
+		{`{"url":"http://10.1.2.3:8080/y"}`, func() { w.URL = "http://10.1.2.3:8080/y" }},
+		{`{"authorization":""}`, func() { w.Authorization = "" }},
 		{`{"active":false}`, func() { w.Active = false }},
 		{`{"active":true,"description":"again"}`, func() { w.Active, w.Description = true, "again" }},
 	} {
@@ -126,6 +129,10 @@ func TestWebhookFields(t *testing.T) {
 			"events[1]"},
 		"long description": {`{"url":"https://x.example","description":"` + strings.Repeat("x", 501) + `"}`, 422,
 			ledger.CodeInvalidField, "description"},
+		"name of the header": {`{"url":"https://x.example","authorization":"Authorization: Bearer x"}`, 422,
+			ledger.CodeInvalidField, "authorization"},
+		"masked header": {`{"url":"https://x.example","authorization":"********"}`, 422, ledger.CodeInvalidField,
+			"authorization"},
 		"string for a boolean": {`{"url":"https://x.example","active":"true"}`, 400, ledger.CodeInvalidJSON, "active"},
 		"secret":               {`{"url":"https://x.example","secret":"whsec_x"}`, 400, ledger.CodeUnknownField, "secret"},
 	} {
@@ -407,13 +414,15 @@ func TestLogsHaveNoSigningSecret(t *testing.T) {
 	b := newBackend(t, func(c *Config) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
-	w := b.webhook(`{"url":"https://ci.example.com/hidden-path"}`)
+	w := b.webhook(`{"url":"https://ci.example.com/hidden-path","authorization":"Bearer hidden-key"}`)
+	elsewhere := b.patch(webhooksPath+"/"+w.ID, `{"url":"https://evil.example"}`)
+	elsewhere.wantFields(422, ledger.CodeInvalidField, "authorization")
 	rotated := decode[ledger.Webhook](b.post(webhooksPath+"/"+w.ID+"/rotate", "").want(200))
 	shown := decode[ledger.Webhook](b.get(webhooksPath + "/" + w.ID).want(200))
 	if !strings.Contains(log.String(), "/rotate") {
 		t.Errorf("the log has no rotation: %s", log.String())
 	}
-	for _, secret := range []string{w.Secret[6:], rotated.Secret[6:], "whsec_", "hidden-path"} {
+	for _, secret := range []string{w.Secret[6:], rotated.Secret[6:], "whsec_", "hidden-path", "hidden-key"} {
 		if strings.Contains(log.String(), secret) {
 			t.Errorf("the log contains %s: %s", secret, log.String())
 		}

@@ -28,7 +28,7 @@ type Options struct {
 	// memory. 0 means DefaultRadarMemory. If they are full, the oldest commits in
 	// flight are no longer compared with new ones.
 	RadarMemory int64
-	// SecretKeys encrypt the signing secrets of webhooks. Without keys, they are stored in plain
+	// SecretKeys encrypt the secrets of webhooks. Without keys, they are stored in plain
 	// text.
 	SecretKeys SecretKeys
 	// Providers are the providers with which people sign in, and the orgs that may use them.

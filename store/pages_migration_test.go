@@ -10,7 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// undoBacklog makes a database one of schema version 20: it undoes 0021_standing.sql.
+// undoBacklog makes a database one of schema version 20: it undoes 0022_authorization.sql and 0021_standing.sql.
 const undoBacklog = `
 DROP TABLE clock;
 CREATE TABLE clock (
@@ -27,6 +27,7 @@ CREATE TABLE expirations (
   cause_id   TEXT    NOT NULL,
   PRIMARY KEY (at, commit_id)
 ) STRICT, WITHOUT ROWID;
+ALTER TABLE webhooks DROP COLUMN auth_header;
 DROP INDEX deployments_by_commit; ALTER TABLE commits DROP COLUMN standing;
 ALTER TABLE repos DROP COLUMN mapping_version; ALTER TABLE repos DROP COLUMN remapped_to; DROP TABLE backlog;
 CREATE TABLE reevaluations (

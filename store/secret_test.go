@@ -62,12 +62,15 @@ func (f secretsFile) with(keys []byte, fn func(*store.Store)) {
 // hook creates the nth webhook, whose secret is named after it.
 func (f secretsFile) hook(s *store.Store, n int) ledger.Webhook {
 	f.t.Helper()
-	hook := ledger.NewWebhook{URL: "https://ci.example.com/ledger"}
+	hook := ledger.NewWebhook{URL: "https://ci.example.com/ledger", Authorization: authorization}
 	must.OK(f.t, hook.Check())
 	w, err := s.CreateWebhook(f.t.Context(), "acme", fmt.Sprint("api-", n%5), hook, secretOf(n))
 	must.OK(f.t, err)
 	return w
 }
+
+// authorization is the header Authorization of all webhooks.
+const authorization = "Bearer secret"
 
 func secretOf(n int) string { return fmt.Sprintf("whsec_secret-%d", n) }
 
@@ -86,6 +89,9 @@ func (f secretsFile) claims(s *store.Store, w ledger.Webhook, secret, previous, 
 	e, _, err := s.Claim(f.t.Context(), w.ID, 1, time.Second)
 	if (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
 		f.t.Fatalf("claim: %v, want %q", err, why)
+	}
+	if err == nil && e.Authorization != authorization {
+		f.t.Errorf("claimed with the header %q", e.Authorization)
 	}
 	if e.Secret != secret || e.PreviousSecret != previous {
 		f.t.Errorf("claimed with the secrets %q and %q, want %q and %q", e.Secret, e.PreviousSecret, secret, previous)
@@ -157,6 +163,10 @@ func TestSecretsThatCannotBeDecrypted(t *testing.T) {
 			claim: "was changed",
 		},
 		{
+			name: "the header is a signing secret", keys: []byte{1}, change: "UPDATE webhooks SET auth_header = secret",
+			claim: "decrypt the header Authorization of webhook whk_",
+		},
+		{
 			name: "the previous one is damaged", keys: []byte{1},
 			change: "UPDATE webhooks SET previous_secret = 'enc1:x' WHERE id = 2", claim: "names no key", locked: true,
 		},
@@ -199,8 +209,11 @@ func TestSecretsThatCannotBeDecrypted(t *testing.T) {
 					t.Errorf("due are %v, %v; want the webhook", due, err)
 				}
 
-				// A new secret needs none of the old keys.
+				// A new secret and a new header need none of the old keys.
 				_, err = s.RotateWebhook(t.Context(), "acme", w.Repo, w.ID, secretOf(5), 0)
+				must.OK(t, err)
+				change := ledger.WebhookChange{Authorization: new(authorization)}
+				_, err = s.ChangeWebhook(t.Context(), "acme", w.Repo, w.ID, change)
 				must.OK(t, err)
 				f.claims(s, w, secretOf(5), "", "")
 			})

@@ -109,7 +109,7 @@ type (
 	Announcement = events.Announcement
 	// A DeliveryFilter selects the deliveries of a list.
 	DeliveryFilter = webhooks.DeliveryFilter
-	// SecretKeys encrypt the signing secrets of webhooks in the database.
+	// SecretKeys encrypt the secrets of webhooks in the database.
 	SecretKeys = webhooks.SecretKeys
 	// An UnreadType is how many statements of a type in an org no longer state an outcome.
 	UnreadType = facts.UnreadType

@@ -44,6 +44,31 @@ func readURL(p *cli.Program, value *string) error {
 	return nil
 }
 
+// authorizationFlag defines --authorization-file.
+func authorizationFlag(command *cobra.Command, file *string) {
+	command.Flags().StringVar(file, "authorization-file", "", "`file` with the value of the header Authorization of "+
+		"deliveries, such as Bearer TOKEN, for a receiver behind a gateway; - reads it from standard input")
+}
+
+// readAuthorization reads the file of --authorization-file. Without the flag, the value is empty.
+func readAuthorization(p *cli.Program, file, url string) (string, error) {
+	switch file {
+	case "":
+		return "", nil
+	case url: // -
+		return "", cli.Usagef("only one of --url and --authorization-file can be standard input")
+	}
+	text, err := p.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read --authorization-file: %w", err)
+	}
+	value := strings.TrimSpace(string(text))
+	if value == "" {
+		return "", cli.Usagef("--authorization-file: %s is empty", file)
+	}
+	return value, nil
+}
+
 func eventsFlag(command *cobra.Command, value *[]ledger.EventType, usage string) {
 	command.Flags().Var(&flagvalue.Parsed[[]ledger.EventType]{Value: value, Kind: "TYPES", Parse: ledger.ParseEventTypes},
 		"events", usage)
@@ -69,6 +94,7 @@ func parseBool(s string) (bool, error) {
 
 func newWebhookAdd(p *cli.Program) *cobra.Command {
 	var n ledger.NewWebhook
+	var authorization string
 	var active bool
 	command := p.Takes(&cobra.Command{
 		Use:   "add",
@@ -88,8 +114,11 @@ Here --url is the receiver. To name the ledgerd server, use --server or
 LEDGERD_URL.`,
 		Example: `  ledgerd webhook add acme/api --url https://ci.example.com/ledger
   ledgerd webhook add acme/api --url https://ci.example.com/ledger --events attestation,state -o json`,
-		RunE: func(command *cobra.Command, args []string) error {
+		RunE: func(command *cobra.Command, args []string) (err error) {
 			n.Active = &active
+			if n.Authorization, err = readAuthorization(p, authorization, n.URL); err != nil {
+				return err
+			}
 			if err := readURL(p, &n.URL); err != nil {
 				return err
 			}
@@ -108,6 +137,7 @@ LEDGERD_URL.`,
 	urlFlag(command, &n.URL)
 	eventsFlag(command, &n.Events, "event `types` to send, comma-separated (default attestation,state,policy)")
 	command.Flags().StringVar(&n.Description, "description", "", "descriptive `text`")
+	authorizationFlag(command, &authorization)
 	activeFlag(command, &active, true, "send events; --active=false creates the webhook inactive")
 	flagvalue.Require(command, "url")
 	return command
@@ -142,9 +172,9 @@ func newWebhookShow(p *cli.Program) *cobra.Command {
 }
 
 func newWebhookUpdate(p *cli.Program) *cobra.Command {
-	var url, description string
+	var url, description, authorization string
 	var events []ledger.EventType
-	var active bool
+	var active, without bool
 	command := p.Takes(&cobra.Command{
 		Use:   "update",
 		Short: "Change, activate or deactivate a webhook",
@@ -154,11 +184,19 @@ With --active=false, nothing more is sent. Events that happen while the webhook
 is inactive are not queued, but 'ledgerd webhook replay' can send them later.
 --active activates it again, even if it was disabled because it failed.
 
+A header Authorization is only sent to the receiver for which it was given: with
+a --url of another scheme, host or port, give the one to send there too, or
+--no-authorization.
+
 Here --url is the receiver. To name the ledgerd server, use --server or
 LEDGERD_URL.`,
 		Example: `  ledgerd webhook update acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --events attestation,state,policy,radar
   ledgerd webhook update acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --active=false`,
 		RunE: func(command *cobra.Command, args []string) error {
+			header, err := readAuthorization(p, authorization, url)
+			if err != nil {
+				return err
+			}
 			if err := readURL(p, &url); err != nil {
 				return err
 			}
@@ -168,8 +206,12 @@ LEDGERD_URL.`,
 				Description: cli.Changed(command, "description", &description),
 				Active:      cli.Changed(command, "active", &active),
 			}
+			if without || authorization != "" {
+				change.Authorization = &header
+			}
 			if change == (ledger.WebhookChange{}) {
-				return cli.Usagef("one of --url, --events, --description and --active is required")
+				return cli.Usagef("one of --url, --events, --description, --authorization-file, --no-authorization and " +
+					"--active is required")
 			}
 			return p.OnWebhook(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				return cli.Shown(p, display.Webhook)(c.ChangeWebhook(ctx, name.Org, name.Repo, id, change))
@@ -179,6 +221,9 @@ LEDGERD_URL.`,
 	urlFlag(command, &url)
 	eventsFlag(command, &events, "event `types` to send, comma-separated")
 	command.Flags().StringVar(&description, "description", "", "descriptive `text`")
+	authorizationFlag(command, &authorization)
+	command.Flags().BoolVar(&without, "no-authorization", false, "remove the header Authorization")
+	command.MarkFlagsMutuallyExclusive("authorization-file", "no-authorization")
 	activeFlag(command, &active, false, "activate the webhook; --active=false deactivates it")
 	return command
 }

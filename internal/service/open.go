@@ -34,7 +34,7 @@ func openStore(ctx context.Context, s config.Settings, o store.Options) (*store.
 	return db, nil
 }
 
-// CheckSecretKeys returns an error if the signing secrets of webhooks are encrypted with keys that
+// CheckSecretKeys returns an error if the secrets of webhooks are encrypted with keys that
 // are not in the file of the settings.
 func CheckSecretKeys(ctx context.Context, db *store.Store) error {
 	if err := db.CheckSecretKeys(ctx); err != nil {

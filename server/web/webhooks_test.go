@@ -196,6 +196,21 @@ func TestEditWebhook(t *testing.T) {
 	if len(w.get(at).elements("form", "action", at+"/ping")) != 1 {
 		t.Error("no ping button")
 	}
+	edit := func(field, value string) page {
+		return w.post(at+"/edit", url.Values{"url": {"https://cd.example.com"}, "events": {"policy"}, field: {value}})
+	}
+	if p := edit("authorization", "Bearer é").want(422); p.value("authorization") != "" {
+		t.Error("the form shows the header")
+	}
+	edit("authorization", " Bearer gateway-key\n").redirectsTo(at)
+	w.get(at).has("Authorization header", "********").hasNot("gateway-key")
+	edit("authorization", "").redirectsTo(at)
+	w.get(at).has("********")
+	w.get(at + "/edit").has("keep the present value").hasNot("gateway-key")
+	edit("url", "https://evil.example").want(422).hasError("authorization", "https://cd.example.com")
+	edit("without", "true").redirectsTo(at)
+	w.get(at).hasNot("Authorization header")
+
 	w.post(at+"/active", url.Values{"active": {"false"}}).redirectsTo(at)
 	p := w.get(at).want(200).has("Inactive: nothing is sent.", "Activate",
 		"Activate the webhook to send it events.").hasNot("Replay")

@@ -24,7 +24,7 @@ type Options struct {
 	Now func() time.Time
 	// ParseRoot parses trusted roots. Without it, they vouch for nobody.
 	ParseRoot identity.RootParser
-	// SecretKeys decrypt the signing secrets of webhooks.
+	// SecretKeys decrypt the secrets of webhooks.
 	SecretKeys store.SecretKeys
 	// RadarMemory limits the memory in which overlaps are derived again, as store.Options.RadarMemory does.
 	RadarMemory int64

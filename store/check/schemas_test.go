@@ -30,8 +30,9 @@ func TestDatabasesOfEarlierSchemas(t *testing.T) {
 			s := must.Get(store.Open(t.Context(), path, store.Options{}))(t)
 			report, err := check.Run(t.Context(), path, check.Options{})
 			must.OK(t, err)
-			if report.Complete {
-				t.Errorf("before the logs are built, the report is complete: %+v", report)
+			hasLogs := strings.HasSuffix(file, "/v21.db.gz") // the releases before had nothing of what is logged now
+			if report.Complete != hasLogs {
+				t.Errorf("before the logs are built: %+v, want complete %t", report, hasLogs)
 			}
 			must.OK(t, s.BuildLogsOnce(t.Context()))
 			must.OK(t, s.Settle(t.Context()))

@@ -62,7 +62,7 @@ func (c *checker) settings(ctx context.Context, o *org) error {
 		}
 	}
 	if locked > 0 {
-		c.Uncheckedf("%s: the signing secrets of %d webhooks: they are encrypted, and webhooks.secrets_key does not have "+
+		c.Uncheckedf("%s: the secrets of %d webhooks: they are encrypted, and webhooks.secrets_key does not have "+
 			"the key", o.name, locked)
 	}
 	if unlogged > 0 {

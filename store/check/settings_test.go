@@ -142,7 +142,17 @@ func (a *administrator) settings() {
 			must.OK(a.t, a.DeleteRepo(ctx, "acme", "web"))
 			continue
 		}
+		for _, header := range []string{"Bearer first", "Bearer second", "", "Bearer third"} {
+			_, err = a.ChangeWebhook(ctx, "acme", "web", created.ID, ledger.WebhookChange{Authorization: &header})
+			must.OK(a.t, err)
+		}
 		_, err = a.RotateWebhook(ctx, "acme", "web", created.ID, ledger.NewWebhookSecret(), time.Hour)
+		must.OK(a.t, err)
+
+		hook.Authorization = "Bearer removed"
+		plain, err := a.CreateWebhook(ctx, "acme", "web", hook, ledger.NewWebhookSecret())
+		must.OK(a.t, err)
+		_, err = a.ChangeWebhook(ctx, "acme", "web", plain.ID, ledger.WebhookChange{Authorization: new("")})
 		must.OK(a.t, err)
 	}
 
@@ -274,6 +284,11 @@ var settingsChanges = []struct{ name, statement, want string }{
 	{"the former secret of a webhook", `UPDATE webhooks SET secret = previous_secret`, ": the row has secret_digest "},
 	{"a secret of a webhook that cannot be decrypted", `UPDATE webhooks SET secret = 'enc1:x'`,
 		": the row has secret_digest "},
+	{"the header of a webhook", `UPDATE webhooks SET auth_header = 'x Bearer y' WHERE auth_header <> ''`,
+		": the row has authorization_digest "},
+	{"a header for a webhook without one", `UPDATE webhooks SET auth_header = 'x Bearer y' WHERE auth_header = ''`,
+		": the row has authorization_digest "},
+	{"a webhook whose header was removed", `UPDATE webhooks SET auth_header = ''`, ": the row has authorization_digest none"},
 	{"a webhook turned off", `UPDATE webhooks SET active = 0, disabled_reason = 'it failed'`,
 		": the row has active false"},
 	{"a webhook turned on", `UPDATE webhooks SET active = 1`, ": the row has active true"},

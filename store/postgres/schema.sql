@@ -448,6 +448,7 @@ CREATE TABLE webhooks (
   secret          text COLLATE "C" NOT NULL,
   previous_secret text COLLATE "C" NOT NULL DEFAULT '',
   previous_until  bigint           NOT NULL DEFAULT 0,
+  auth_header     text COLLATE "C" NOT NULL DEFAULT '',
   active          bigint           NOT NULL,
   disabled_at     bigint           NOT NULL DEFAULT 0,
   disabled_reason text COLLATE "C" NOT NULL DEFAULT '',

@@ -28,6 +28,7 @@ declare -A commits=(
 	[17]=d2cc62107ed0f87c23e8fe6824627458ee5b23de
 	[18]=bb4775d1fa41e808aa72cace2ccd6d04e1edfba5
 	[20]=1980aa0175a960378b958a42cc2faff44d93303c
+	[21]=c51c4ba2cc3f28ffe2581d678d14845ccb9d4799
 )
 
 here=$(cd "$(dirname "$0")" && pwd)

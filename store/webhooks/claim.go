@@ -77,11 +77,11 @@ type claimed struct {
 func (ob *Outbox) claim(t *txn.Tx, webhook string, limit int, lease time.Duration) (claimed, error) {
 	c := claimed{endpoint: ledger.Endpoint{Webhook: webhook}}
 	e := &c.endpoint
-	h := hookSecrets{public: webhook}
+	h := sealedSecrets{public: webhook}
 	err := t.Row(`
-SELECT id, url, secret, previous_secret, previous_until FROM webhooks
+SELECT id, url, secret, previous_secret, previous_until, auth_header FROM webhooks
 WHERE webhook_id = ? AND active = 1`, webhook).
-		Scan(&h.id, &e.URL, &h.secret, &h.previous, &h.previousUntil)
+		Scan(&h.id, &e.URL, &h.secret, &h.previous, &h.previousUntil, &h.authorization)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c, nil
 	}
@@ -89,10 +89,12 @@ WHERE webhook_id = ? AND active = 1`, webhook).
 		return c, fmt.Errorf("read webhook: %w", err)
 	}
 
-	e.PreviousUntil = h.previousUntil
-	if e.Secret, e.PreviousSecret, err = h.open(ob.keys, t.Now); err != nil {
+	opened, err := h.open(ob.keys, t.Now)
+	if err != nil {
 		return c, err
 	}
+	e.Secret, e.PreviousSecret, e.PreviousUntil = opened.secret, opened.previous, h.previousUntil
+	e.Authorization = opened.authorization.header()
 
 	until := t.Now.Add(lease)
 	c.rows, err = txn.All(t.Reader, scanClaimed, claim, until, h.id, t.Now, limit)

@@ -244,7 +244,8 @@ func (ob *Outbox) saveHealth(t *txn.Tx, h *hookHealth) error {
 	}
 	before := w.Row
 	before.Active = true
-	return ob.auditWebhook(t, ledger.AuditWebhookChanged, w.Row, webhookFields(before, ""), webhookFields(w.Row, ""))
+	return ob.auditWebhook(t, ledger.AuditWebhookChanged, w.Row, webhookFields(before, hookSecrets{}),
+		webhookFields(w.Row, hookSecrets{}))
 }
 
 // webhooksOf returns the ids of the webhooks that outcomes are about.

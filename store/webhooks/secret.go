@@ -3,9 +3,11 @@ package webhooks
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/internal/sealed"
@@ -13,52 +15,93 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// hookSecrets are the signing secrets of a webhook as they are stored.
+// hookSecrets are the secrets of a webhook: its signing secrets and the header Authorization.
 type hookSecrets struct {
-	id               int64
-	public           string
 	secret, previous string
-	previousUntil    ledger.Time
+	authorization    authorization
+}
+
+// An authorization is the value of a header Authorization after random text and a space, or empty. The
+// random text prevents that the value is guessed from its digest in events.
+type authorization string
+
+// newAuthorization returns the authorization with the value of a header, which may be empty.
+func newAuthorization(header string) authorization {
+	if header == "" {
+		return ""
+	}
+	return authorization(rand.Text() + " " + header)
+}
+
+// header returns the value of the header.
+func (a authorization) header() string {
+	_, header, _ := strings.Cut(string(a), " ")
+	return header
+}
+
+// sealedSecrets are the secrets of a webhook as they are stored.
+type sealedSecrets struct {
+	id                              int64
+	public                          string
+	secret, previous, authorization string
+	previousUntil                   ledger.Time
 }
 
 // open decrypts the secrets. A previous secret that has ended is empty.
-func (h hookSecrets) open(keys SecretKeys, now ledger.Time) (secret, previous string, err error) {
-	secret, err = keys.Open(h.secret, h.public)
+func (h sealedSecrets) open(keys SecretKeys, now ledger.Time) (opened hookSecrets, err error) {
+	opened.secret, err = keys.Open(h.secret, h.public)
 	if err == nil && h.previousUntil > now {
-		previous, err = keys.Open(h.previous, h.public)
+		opened.previous, err = keys.Open(h.previous, h.public)
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("decrypt the signing secret of webhook %s: %w", h.public, err)
+		return hookSecrets{}, fmt.Errorf("decrypt the signing secret of webhook %s: %w", h.public, err)
 	}
-	return secret, previous, nil
+	if opened.authorization, err = openAuthorization(keys, h.authorization, h.public); err != nil {
+		return hookSecrets{}, err
+	}
+	return opened, nil
+}
+
+// sealAuthorization encrypts the authorization of a webhook. It cannot be opened as a signing secret.
+func sealAuthorization(keys SecretKeys, a authorization, webhook string) string {
+	return keys.Seal(string(a), webhook+" authorization")
+}
+
+// openAuthorization is the inverse of sealAuthorization.
+func openAuthorization(keys SecretKeys, stored, webhook string) (authorization, error) {
+	a, err := keys.Open(stored, webhook+" authorization")
+	if err != nil {
+		return "", fmt.Errorf("decrypt the header Authorization of webhook %s: %w", webhook, err)
+	}
+	return authorization(a), nil
 }
 
 // areSealed reports whether the secrets are encrypted with the first key.
-func (h hookSecrets) areSealed(keys SecretKeys) bool {
-	return keys.IsSealed(h.secret) && keys.IsSealed(h.previous)
+func (h sealedSecrets) areSealed(keys SecretKeys) bool {
+	return keys.IsSealed(h.secret) && keys.IsSealed(h.previous) && keys.IsSealed(h.authorization)
 }
 
 // secretsBatch is the number of webhooks whose secrets are read, and encrypted, at once.
 const secretsBatch = 100
 
 // secretsAfter reads the secrets of the next webhooks.
-func secretsAfter(rd txn.Reader, id int64) ([]hookSecrets, error) {
-	list, err := txn.All(rd, func(row txn.Scanner) (h hookSecrets, err error) {
-		return h, row.Scan(&h.id, &h.public, &h.secret, &h.previous, &h.previousUntil)
+func secretsAfter(rd txn.Reader, id int64) ([]sealedSecrets, error) {
+	list, err := txn.All(rd, func(row txn.Scanner) (h sealedSecrets, err error) {
+		return h, row.Scan(&h.id, &h.public, &h.secret, &h.previous, &h.previousUntil, &h.authorization)
 	}, `
-SELECT id, webhook_id, secret, previous_secret, previous_until FROM webhooks
+SELECT id, webhook_id, secret, previous_secret, previous_until, auth_header FROM webhooks
 WHERE id > ? ORDER BY id LIMIT ?`, id, secretsBatch)
 	if err != nil {
-		return nil, fmt.Errorf("read the signing secrets of webhooks: %w", err)
+		return nil, fmt.Errorf("read the secrets of webhooks: %w", err)
 	}
 	return list, nil
 }
 
 // eachSecrets calls fn with the secrets of all webhooks, in batches. after is the id before the
 // batch.
-func (ob *Outbox) eachSecrets(ctx context.Context, fn func(batch []hookSecrets, after int64) error) error {
+func (ob *Outbox) eachSecrets(ctx context.Context, fn func(batch []sealedSecrets, after int64) error) error {
 	for after := int64(0); ; {
-		batch, err := txn.Read(ctx, ob.db, txn.ForWrite(""), func(rd txn.Reader) ([]hookSecrets, error) {
+		batch, err := txn.Read(ctx, ob.db, txn.ForWrite(""), func(rd txn.Reader) ([]sealedSecrets, error) {
 			return secretsAfter(rd, after)
 		})
 		if err != nil || len(batch) == 0 {
@@ -93,9 +136,9 @@ func (f *failures) err() error {
 // store does not have.
 func (ob *Outbox) CheckSecretKeys(ctx context.Context) error {
 	var locked failures
-	err := ob.eachSecrets(ctx, func(batch []hookSecrets, _ int64) error {
+	err := ob.eachSecrets(ctx, func(batch []sealedSecrets, _ int64) error {
 		for _, h := range batch {
-			if _, _, err := h.open(ob.keys, ob.db.Clock.Now()); errors.Is(err, sealed.ErrNoKey) {
+			if _, err := h.open(ob.keys, ob.db.Clock.Now()); errors.Is(err, sealed.ErrNoKey) {
 				locked.add(failures{1, err})
 			}
 		}
@@ -112,8 +155,8 @@ func (ob *Outbox) EncryptSecrets(ctx context.Context) (changed int, err error) {
 		return 0, nil
 	}
 	var locked failures
-	err = ob.eachSecrets(ctx, func(batch []hookSecrets, after int64) error {
-		if !slices.ContainsFunc(batch, func(h hookSecrets) bool { return !h.areSealed(ob.keys) }) {
+	err = ob.eachSecrets(ctx, func(batch []sealedSecrets, after int64) error {
+		if !slices.ContainsFunc(batch, func(h sealedSecrets) bool { return !h.areSealed(ob.keys) }) {
 			return nil
 		}
 		done, err := txn.Write(ctx, ob.db, sqldb.Write{Yields: true}, func(t *txn.Tx) (encrypted, error) {
@@ -144,15 +187,16 @@ func (ob *Outbox) encryptSecrets(t *txn.Tx, after int64) (done encrypted, err er
 			continue
 		}
 
-		secret, previous, err := h.open(ob.keys, t.Now)
+		opened, err := h.open(ob.keys, t.Now)
 		if err != nil {
 			done.locked.add(failures{1, err})
 			continue
 		}
-		_, err = t.Exec("UPDATE webhooks SET secret = ?, previous_secret = ? WHERE id = ?",
-			ob.keys.Seal(secret, h.public), ob.keys.Seal(previous, h.public), h.id)
+		_, err = t.Exec("UPDATE webhooks SET secret = ?, previous_secret = ?, auth_header = ? WHERE id = ?",
+			ob.keys.Seal(opened.secret, h.public), ob.keys.Seal(opened.previous, h.public),
+			sealAuthorization(ob.keys, opened.authorization, h.public), h.id)
 		if err != nil {
-			return done, fmt.Errorf("encrypt the signing secrets of webhook %s: %w", h.public, err)
+			return done, fmt.Errorf("encrypt the secrets of webhook %s: %w", h.public, err)
 		}
 		done.changed++
 	}
@@ -165,11 +209,11 @@ func (ob *Outbox) TidySecrets(ctx context.Context, start bool) {
 	changed, err := ob.EncryptSecrets(ctx)
 	if err != nil {
 		if ctx.Err() == nil && !txn.IsUnavailable(err) {
-			ob.db.Log.ErrorContext(ctx, "encrypting the signing secrets of webhooks failed", "error", err)
+			ob.db.Log.ErrorContext(ctx, "encrypting the secrets of webhooks failed", "error", err)
 		}
 		return
 	}
 	if changed > 0 || start && ob.keys.Any() {
-		ob.db.Log.InfoContext(ctx, "the signing secrets of all webhooks are encrypted with the first key", "changed", changed)
+		ob.db.Log.InfoContext(ctx, "the secrets of all webhooks are encrypted with the first key", "changed", changed)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/internal/sealed"
 )
 
-// SecretKeys encrypt the signing secrets of webhooks in the database.
+// SecretKeys encrypt the secrets of webhooks in the database.
 type SecretKeys = sealed.Keys
 
 // ReadSecretKeys reads a file with keys, one per line. The first encrypts, and all decrypt. The

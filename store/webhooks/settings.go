@@ -8,16 +8,16 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// WebhookSettings reads the webhooks of repos, with the fields that audit events have. A signing secret is
-// left out if its key is missing.
+// WebhookSettings reads the webhooks of repos, with the fields that audit events have. The secrets are left out
+// if their key is missing.
 func (ob *Outbox) WebhookSettings(rd txn.Reader, repos []any) (rows []settings.Row, err error) {
-	secrets := make(map[int64]hookSecrets)
+	secrets := make(map[int64]sealedSecrets)
 	err = rd.EachIn(func(row txn.Scanner) error {
-		var h hookSecrets
-		err := row.Scan(&h.id, &h.public, &h.secret)
+		var h sealedSecrets
+		err := row.Scan(&h.id, &h.public, &h.secret, &h.authorization)
 		secrets[h.id] = h
 		return err
-	}, "SELECT w.id, w.webhook_id, w.secret FROM webhooks w WHERE w.deleted_at = 0 AND w.repo_id IN ", 1, repos)
+	}, "SELECT w.id, w.webhook_id, w.secret, w.auth_header FROM webhooks w WHERE w.deleted_at = 0 AND w.repo_id IN ", 1, repos)
 	if err != nil {
 		return nil, err
 	}
@@ -27,13 +27,14 @@ func (ob *Outbox) WebhookSettings(rd txn.Reader, repos []any) (rows []settings.R
 		if err != nil {
 			return err
 		}
-		secret, _, err := secrets[w.ID].open(ob.keys, rd.Now)
-		if err != nil {
-			secret = secrets[w.ID].secret // which is not the one in any event
+		stored := secrets[w.ID]
+		opened, err := stored.open(ob.keys, rd.Now)
+		if err != nil { // then they are not the ones in any event
+			opened = hookSecrets{secret: stored.secret, authorization: authorization(stored.authorization)}
 		}
-		fields := webhookFields(w.Row, secret)
+		fields := webhookFields(w.Row, opened)
 		if errors.Is(err, sealed.ErrNoKey) {
-			fields = fields[:len(fields)-1]
+			fields = fields[:len(fields)-2]
 		}
 		rows = append(rows, settings.Row{Kind: settings.Webhook, Target: w.Row.ID, Repo: w.Row.Repo, Fields: fields})
 		return nil

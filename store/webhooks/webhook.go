@@ -17,16 +17,20 @@ const maxWebhooks = 50
 
 const selectWebhook = `
 SELECT w.id, w.webhook_id, o.name, r.name, w.url, w.events, w.active, w.description, w.created_at,
-  w.disabled_reason, w.disabled_at, w.failing_since, w.previous_until
+  w.disabled_reason, w.disabled_at, w.failing_since, w.previous_until, w.auth_header
 FROM webhooks w JOIN repos r ON r.id = w.repo_id JOIN orgs o ON o.id = r.org_id `
 
 func scanWebhook(row txn.Scanner) (txn.Keyed[ledger.Webhook], error) {
 	var w txn.Keyed[ledger.Webhook]
 	var events txn.TypeSet
+	var authorization string
 	err := row.Scan(&w.ID, &w.Row.ID, &w.Row.Org, &w.Row.Repo, &w.Row.URL, &events, &w.Row.Active, &w.Row.Description,
 		&w.Row.CreatedAt,
-		&w.Row.DisabledReason, &w.Row.DisabledAt, &w.Row.FailingSince, &w.Row.PreviousSecretUntil)
+		&w.Row.DisabledReason, &w.Row.DisabledAt, &w.Row.FailingSince, &w.Row.PreviousSecretUntil, &authorization)
 	w.Row.Events = events.Types()
+	if authorization != "" {
+		w.Row.Authorization = ledger.MaskedAuthorization
+	}
 	return w, err
 }
 
@@ -65,11 +69,12 @@ func (ob *Outbox) CreateWebhook(
 			return w, err
 		}
 		active := n.Active == nil || *n.Active
+		secrets := hookSecrets{secret: secret, authorization: newAuthorization(n.Authorization)}
 		id, err := t.Insert(`
-INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret, auth_header)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			webhookID, r.ID, n.URL, txn.TypeSetOf(n.Events), n.Description, active, t.Now, t.Now,
-			ob.keys.Seal(secret, webhookID))
+			ob.keys.Seal(secret, webhookID), sealAuthorization(ob.keys, secrets.authorization, webhookID))
 		if err != nil {
 			return w, fmt.Errorf("insert webhook: %w", err)
 		}
@@ -84,7 +89,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		if err != nil {
 			return created.Row, fmt.Errorf("read webhook: %w", err)
 		}
-		fields := webhookFields(created.Row, secret)
+		fields := webhookFields(created.Row, secrets)
 		return created.Row, ob.auditWebhook(t, ledger.AuditWebhookCreated, created.Row, nil, fields)
 	})
 }
@@ -156,7 +161,8 @@ WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`)
 }
 
 // ChangeWebhook sets the fields of a webhook that are not nil in c. If that activates the
-// webhook or changes its URL, its failures are reset.
+// webhook or changes its URL, its failures are reset. A header Authorization is for the receiver for which it
+// was given: it returns a field error if c has a URL elsewhere, and not the header to send there.
 func (ob *Outbox) ChangeWebhook(
 	ctx context.Context, org, repo, id string, c ledger.WebhookChange,
 ) (ledger.Webhook, error) {
@@ -175,6 +181,14 @@ func (ob *Outbox) ChangeWebhook(
 			changed.Active, reset = *c.Active, true
 			changed.DisabledAt, changed.DisabledReason = 0, ""
 		}
+		if c.Authorization != nil {
+			if err := ob.setAuthorization(t, w, *c.Authorization); err != nil {
+				return err
+			}
+		} else if w.Row.Authorization != "" && changed.Origin() != w.Row.Origin() {
+			return ledger.FieldErrorf(ledger.CodeInvalidField, "authorization",
+				"required with a url elsewhere: the present value is only sent to %s (an empty one removes it)", w.Row.Origin())
+		}
 
 		if changed.Active {
 			ob.journal.Queue(changed.ID) // there may be pending deliveries
@@ -188,8 +202,21 @@ WHERE id = ?`,
 		if err == nil && reset {
 			_, err = t.Exec("UPDATE webhooks SET changed_at = ?, failing_since = 0, failures = 0 WHERE id = ?", t.Now, w.ID)
 		}
-		return err
+		if err != nil {
+			return fmt.Errorf("update webhook: %w", err)
+		}
+		return nil
 	})
+}
+
+// setAuthorization sets the header Authorization of the deliveries of a webhook.
+func (ob *Outbox) setAuthorization(t *txn.Tx, w txn.Keyed[ledger.Webhook], header string) error {
+	_, err := t.Exec("UPDATE webhooks SET auth_header = ? WHERE id = ?",
+		sealAuthorization(ob.keys, newAuthorization(header), w.Row.ID), w.ID)
+	if err != nil {
+		return fmt.Errorf("update webhook: %w", err)
+	}
+	return nil
 }
 
 // RotateWebhook sets a new signing secret. For the overlap period, deliveries are also
@@ -208,7 +235,10 @@ func (ob *Outbox) RotateWebhook(
 UPDATE webhooks SET previous_secret = CASE WHEN CAST(?1 AS BIGINT) > 0 THEN secret ELSE '' END, previous_until = ?1,
   secret = ?2
 WHERE id = ?3`, until, ob.keys.Seal(secret, id), w.ID)
-		return err
+		if err != nil {
+			return fmt.Errorf("update webhook: %w", err)
+		}
+		return nil
 	})
 }
 
@@ -222,9 +252,12 @@ func (ob *Outbox) updateWebhook(
 		if err != nil {
 			return w.Row, err
 		}
-		before := webhookFields(w.Row, "")
+		before, err := ob.fieldsOf(t.Reader, w, "")
+		if err != nil {
+			return w.Row, err
+		}
 		if err := change(t, w); err != nil {
-			return w.Row, fmt.Errorf("update webhook: %w", err)
+			return w.Row, err
 		}
 		ob.journal.MarkChanged(id)
 		if err := updateEventTypesOf(t, w.ID); err != nil {
@@ -238,9 +271,13 @@ func (ob *Outbox) updateWebhook(
 			return w.Row, err
 		}
 
-		after, action := webhookFields(w.Row, secret), ledger.AuditWebhookRotated
+		action := ledger.AuditWebhookRotated
 		if secret == "" {
 			action = ledger.AuditWebhookChanged
+		}
+		after, err := ob.fieldsOf(t.Reader, w, secret)
+		if err != nil {
+			return w.Row, err
 		}
 		if len(ledger.Changes(before, after)) == 0 {
 			return w.Row, nil
@@ -266,16 +303,18 @@ func (ob *Outbox) DeleteWebhook(ctx context.Context, org, repo, id string) error
 		if err != nil {
 			return err
 		}
-		_, err = t.Exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '' WHERE id = ?",
-			t.Now, w.ID)
+		before, err := ob.fieldsOf(t.Reader, w, "")
 		if err != nil {
-			return fmt.Errorf("delete webhook: %w", err)
+			return err
+		}
+		if err := DeleteAll(t, "id = ?", w.ID); err != nil {
+			return err
 		}
 		ob.journal.MarkChanged(id)
 		if err := updateEventTypesOf(t, w.ID); err != nil {
 			return err
 		}
-		return ob.auditWebhook(t, ledger.AuditWebhookDeleted, w.Row, webhookFields(w.Row, ""), nil)
+		return ob.auditWebhook(t, ledger.AuditWebhookDeleted, w.Row, before, nil)
 	})
 }
 
@@ -288,16 +327,30 @@ func (ob *Outbox) auditWebhook(
 	})
 }
 
-// webhookFields has the URL without its path and query, which are often secret, and the digest of the signing
-// secret, if it is known. The server has created it from random bytes.
-func webhookFields(w ledger.Webhook, secret string) []ledger.Field {
+// fieldsOf returns the fields of a webhook as events have them, and of its signing secret, if it is not empty.
+func (ob *Outbox) fieldsOf(rd txn.Reader, w txn.Keyed[ledger.Webhook], secret string) ([]ledger.Field, error) {
+	var stored string
+	if err := rd.Row("SELECT auth_header FROM webhooks WHERE id = ?", w.ID).Scan(&stored); err != nil {
+		return nil, fmt.Errorf("read webhook: %w", err)
+	}
+	a, err := openAuthorization(ob.keys, stored, w.Row.ID)
+	if err != nil {
+		a = authorization(stored) // which is not the one in any event
+	}
+	return webhookFields(w.Row, hookSecrets{secret: secret, authorization: a}), nil
+}
+
+// webhookFields has the URL without its path and query, which are often secret, and the digests of the signing
+// secret, if it is known, and of the authorization. The server has created both from random bytes.
+func webhookFields(w ledger.Webhook, s hookSecrets) []ledger.Field {
 	return []ledger.Field{
 		{Name: "url", Value: w.Origin()},
 		{Name: "url_digest", Value: events.TextDigest(w.URL)},
 		{Name: "events", Value: w.Events},
 		{Name: "active", Value: w.Active},
 		{Name: "description", Value: events.Optional(w.Description)},
-		{Name: "secret_digest", Value: events.Digest([]byte(secret))},
+		{Name: "secret_digest", Value: events.Digest([]byte(s.secret))},
+		{Name: "authorization_digest", Value: events.Digest([]byte(s.authorization))},
 	}
 }
 
@@ -321,7 +374,7 @@ func (ob *Outbox) Stop(t *txn.Tx, where string, id int64, reason string) error {
 
 // DeleteAll deletes the webhooks that a condition with one parameter selects, with their secrets.
 func DeleteAll(t *txn.Tx, where string, id int64) error {
-	_, err := t.Exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '' "+
+	_, err := t.Exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '', auth_header = '' "+
 		"WHERE deleted_at = 0 AND "+where, t.Now, id)
 	if err != nil {
 		return fmt.Errorf("delete webhooks: %w", err)

@@ -54,5 +54,8 @@ func signedHeader(to ledger.Endpoint, d ledger.DueDelivery, now, wall ledger.Tim
 	if standard != "" {
 		h[headerStandard] = []string{standard}
 	}
+	if to.Authorization != "" {
+		h.Set("Authorization", to.Authorization)
+	}
 	return h
 }

@@ -145,6 +145,9 @@ func (s *sender) exchange(
 	a.Request.Headers = maps.Clone(map[string][]string(request.Header))
 	a.Request.Headers["Host"] = []string{request.URL.Host}
 	a.Request.Headers["Content-Length"] = []string{strconv.Itoa(len(d.Body))}
+	if to.Authorization != "" {
+		a.Request.Headers["Authorization"] = []string{ledger.MaskedAuthorization}
+	}
 	// A nil value is not sent. It allows the transport to retry if an idle connection
 	// turns out to be closed. Receivers deduplicate by id.
 	request.Header["X-Idempotency-Key"] = nil

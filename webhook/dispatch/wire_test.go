@@ -30,6 +30,8 @@ func TestWire(t *testing.T) {
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	w := f.webhook("http://" + listener.Addr().String() + "/hooks/ledger?of=acme")
+	header := ledger.WebhookChange{Authorization: new("Bearer gateway")}
+	must.Get(f.ChangeWebhook(t.Context(), "acme", "api", w.ID, header))(t)
 	id := f.ping(w).ID
 	f.start(nil)
 
@@ -51,19 +53,24 @@ func TestWire(t *testing.T) {
 		t.Errorf("body %s\nwant %s", body, d.Body)
 	}
 
-	// The attempt records exactly the headers that were sent.
+	// The attempt records exactly the headers that were sent, but not the value of Authorization.
 	var recorded []string
 	for name, values := range d.History[0].Request.Headers {
 		recorded = append(recorded, name+": "+strings.Join(values, ", "))
 	}
 	sent := slices.Sorted(slices.Values(lines[1:]))
 	slices.Sort(recorded)
+	if got := recorded[0]; got == "Authorization: ********" {
+		recorded[0] = "Authorization: Bearer gateway"
+	} else {
+		t.Errorf("recorded %q", got)
+	}
 	if !slices.Equal(recorded, sent) {
 		t.Errorf("sent:\n%s\n\nrecorded:\n%s", strings.Join(sent, "\n"), strings.Join(recorded, "\n"))
 	}
 
 	for i, want := range []string{
-		`Content-Length: \d+`, `Content-Type: application/json`, `Host: 127\.0\.0\.1:\d+`, `User-Agent: ledgerd/test`,
+		`Authorization: Bearer gateway`, `Content-Length: \d+`, `Content-Type: application/json`, `Host: 127\.0\.0\.1:\d+`, `User-Agent: ledgerd/test`,
 		`X-ledger-Delivery: ` + id, `X-ledger-Event: ping`, `X-ledger-Signature: t=\d{10}, v1=[A-Za-z0-9+/]{43}=`,
 		`webhook-id: ` + d.Event, `webhook-signature: v1,[A-Za-z0-9+/]{43}=`, `webhook-timestamp: \d{10}`,
 	} {

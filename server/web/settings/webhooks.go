@@ -81,7 +81,7 @@ func createWebhook(v *page.Visit) (*page.Response, error) {
 	f := v.Form()
 	webhook, err := v.API.CreateWebhook(v.Ctx(), v.Org, v.Repo, ledger.NewWebhook{
 		URL: strings.TrimSpace(f.Get("url")), Events: eventsOf(f), Description: strings.TrimSpace(f.Get("description")),
-		Active: new(f.Get("paused") == ""),
+		Active: new(f.Get("paused") == ""), Authorization: authorizationOf(f),
 	})
 	if err != nil && f.Explain(err) {
 		return page.Again(f, hookForm(v, "webhook-edit", "New webhook", f, nil)), nil
@@ -92,6 +92,13 @@ func createWebhook(v *page.Visit) (*page.Response, error) {
 	resp := v.Page("webhook-secret", "Webhook created", webhookSecretPage{Webhook: webhook})
 	resp.Status = http.StatusCreated
 	return resp, nil
+}
+
+// authorizationOf returns the given header, and removes it from the form, which may be shown again.
+func authorizationOf(f *page.Form) string {
+	given := strings.TrimSpace(f.Get("authorization"))
+	f.Values.Del("authorization")
+	return given
 }
 
 // eventsOf returns the chosen event types. It is never nil, because the API
@@ -119,9 +126,13 @@ func editWebhookForm(v *page.Visit) (*page.Response, error) {
 func editWebhook(v *page.Visit) (*page.Response, error) {
 	f := v.Form()
 	events := eventsOf(f)
-	_, err := v.API.ChangeWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), ledger.WebhookChange{
+	change := ledger.WebhookChange{
 		URL: new(strings.TrimSpace(f.Get("url"))), Events: &events, Description: new(strings.TrimSpace(f.Get("description"))),
-	})
+	}
+	if given := authorizationOf(f); given != "" || f.Get("without") != "" {
+		change.Authorization = &given
+	}
+	_, err := v.API.ChangeWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), change)
 	return afterForm(v, f, "webhook-edit", "Edit webhook", err)
 }
 

@@ -372,6 +372,47 @@ func (s suite) TestThePreviousSecretSignsDuringTheOverlap(t *testing.T) {
 	}
 }
 
+// The header is sent, and not shown. It is only for the receiver for which it was given.
+func (s suite) TestAuthorization(t *testing.T) {
+	fx := s.newFixture(t)
+	w, err := fx.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{
+		URL: "https://ci.example.com/ledger", Events: ledger.DefaultEventTypes(), Authorization: "Bearer first",
+	}, "whsec_secret")
+	must.OK(t, err)
+	change := func(c ledger.WebhookChange) error {
+		var err error
+		w, err = fx.ChangeWebhook(t.Context(), "acme", "api", w.ID, c)
+		return err
+	}
+	want := func(header, shown string) {
+		t.Helper()
+		e, _, err := fx.Claim(t.Context(), w.ID, 1, time.Second)
+		must.OK(t, err)
+		if e.Authorization != header || fx.getWebhook(w.ID).Authorization != shown || w.Authorization != shown {
+			t.Errorf("sends %q and shows %q, want %q and %q", e.Authorization, w.Authorization, header, shown)
+		}
+	}
+	want("Bearer first", ledger.MaskedAuthorization)
+
+	must.OK(t, change(ledger.WebhookChange{Authorization: new("Bearer second")}))
+	must.OK(t, change(ledger.WebhookChange{URL: new("https://ci.example.com/other"), Description: new("other path")}))
+	must.Get(fx.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_new", time.Hour))(t)
+	want("Bearer second", ledger.MaskedAuthorization)
+
+	for _, elsewhere := range []string{"https://evil.example/ledger", "http://ci.example.com/", "https://ci.example.com:444"} {
+		before := w
+		err := change(ledger.WebhookChange{URL: &elsewhere})
+		storetest.WantCode(t, err, ledger.CodeInvalidField)
+		w = before
+	}
+	want("Bearer second", ledger.MaskedAuthorization)
+	must.OK(t, change(ledger.WebhookChange{URL: new("https://new.example/"), Authorization: new("Bearer third")}))
+	want("Bearer third", ledger.MaskedAuthorization)
+	must.OK(t, change(ledger.WebhookChange{Authorization: new("")}))
+	must.OK(t, change(ledger.WebhookChange{URL: new("https://newer.example/")}))
+	want("", "")
+}
+
 func (s suite) TestPruning(t *testing.T) {
 	fx := s.newFixture(t)
 	ci, w, deleted := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation),
