@@ -23,8 +23,7 @@ type RadarPair struct {
 	Level radar.Level `json:"level"`
 	// Since is when they first overlapped; zero in the result of a RadarQuery.
 	Since Time `json:"since,omitzero"`
-	// Commit was registered later and must rebase; Other was registered first and
-	// has priority.
+	// Commit was registered later and must rebase; Other was registered first and has priority.
 	Commit     RadarCommit `json:"commit"`
 	Other      RadarCommit `json:"other"`
 	SameAuthor bool        `json:"same_author"`
@@ -56,6 +55,8 @@ type RadarResult struct {
 	// there were more.
 	Overlaps  []RadarPair `json:"overlaps"`
 	Truncated bool        `json:"truncated"`
+	// Behind is the tip of its branch that a registration has not replaced, since it is built on the commit.
+	Behind string `json:"behind,omitzero"`
 }
 
 // maxSubject is the maximum length of a subject, in bytes.

@@ -17,7 +17,8 @@ import (
 // A TipResult is the result of the radar for a commit.
 type TipResult struct {
 	Commit   int64
-	Scanned  bool // whether the radar has scanned the commit
+	Scanned  bool   // whether the radar has scanned the commit
+	behind   string // the tip that stays that of its branch; "" for none
 	place    int64
 	Overlaps []overlap
 	More     bool  // whether there may be more overlaps
@@ -69,11 +70,11 @@ func (ra *Radar) Track(t *txn.Tx,
 		}
 	}
 
-	isTip, err := ra.takeBranch(t, d, c, n.Branch)
+	isTip, behind, err := ra.takeBranch(t, d, c, n.Branch)
 	if err != nil {
 		return unscanned, err
 	}
-	if !isTip {
+	if unscanned.behind = behind; !isTip {
 		return unscanned, ra.updateLineage(t, c.ID, TipOf(c.SHA, merged))
 	}
 	own, before, err := ra.openTip(t, d, c, TipOf(c.SHA, merged))

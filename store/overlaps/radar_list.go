@@ -378,7 +378,9 @@ func NoOverlaps() map[string]int {
 // Result returns the strongest overlaps of a scan, at most limit.
 func Result(rd txn.Reader, t TipResult, own ledger.RadarCommit, limit int) (ledger.RadarResult, error) {
 	list := t.Overlaps[:min(len(t.Overlaps), limit)]
-	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: t.More || len(list) < len(t.Overlaps)}
+	r := ledger.RadarResult{
+		Overlaps: []ledger.RadarPair{}, Truncated: t.More || len(list) < len(t.Overlaps), Behind: t.behind,
+	}
 
 	others := make(map[int64]ledger.RadarCommit, len(list))
 	ids := make([]any, len(list))

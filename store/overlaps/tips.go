@@ -2,7 +2,6 @@ package overlaps
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -114,17 +113,23 @@ func MarkAllTips(t *txn.Tx, repoID int64) error {
 // takeBranch reports whether a registered commit becomes the tip of its branch, and
 // ends the tips that it supersedes. If branch is empty, a commit that was a tip stays
 // one. An ancestor of the current tip does not become the tip: it was pushed late, or
-// again.
-func (ra *Radar) takeBranch(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, branch string) (bool, error) {
+// again. behind is then this tip.
+func (ra *Radar) takeBranch(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, branch string) (isTip bool, behind string,
+	err error) {
 	if branch == "" {
 		tip, _, err := facts.FindTip(t.Reader, c.ID)
-		return tip.InFlightAt(d.Contract.Radar, t.Now), err
+		return tip.InFlightAt(d.Contract.Radar, t.Now), "", err
 	}
 	others, err := tipsBefore(t, d, radarindex.Superseded, "t.branch = ? AND t.commit_id <> ?", branch, c.ID)
-	if err != nil || slices.ContainsFunc(others, func(o radarindex.Tip) bool { return o.HasAncestor(c.SHA) }) {
-		return false, err
+	if err != nil {
+		return false, "", err
 	}
-	return true, ra.endEach(t, d, radarindex.Superseded, others)
+	for _, o := range others {
+		if o.HasAncestor(c.SHA) {
+			return false, o.SHA, nil
+		}
+	}
+	return true, "", ra.endEach(t, d, radarindex.Superseded, others)
 }
 
 // tipsBefore reads the tips that match the condition and whose flight is before to.

@@ -188,3 +188,71 @@ func (s suite) TestEventsReportTheStrongestOverlapsOfARegistration(t *testing.T)
 		t.Errorf("events after one became worse: %q", got[len(want):])
 	}
 }
+
+// A registration says which tip it has not replaced, because the tip is built on its commit. Once that one is
+// withdrawn, the next registration makes the commit the tip.
+func (s suite) TestARegistrationSaysWhichTipStays(t *testing.T) {
+	first := ledger.Registration{Branch: "one", Changes: []radar.Change{edit("cmd/root.go", 10)}}
+	above := func(branch string) ledger.Registration {
+		return ledger.Registration{Branch: branch, Parents: []string{sha(0)}, Changes: []radar.Change{edit("cmd/root.go", 20)}}
+	}
+
+	for _, test := range []struct {
+		name string
+		do   func(*fixture, *storetest.Signer)
+		want string
+	}{
+		{"a new commit", func(*fixture, *storetest.Signer) {}, ""},
+		{"the tip itself", func(fx *fixture, _ *storetest.Signer) { fx.pushAs(sha(0), first) }, ""},
+		{"its child", func(fx *fixture, _ *storetest.Signer) { fx.pushAs(sha(1), above("one")) }, sha(1)},
+		{"one that has it as its base", func(fx *fixture, _ *storetest.Signer) {
+			fx.pushAs(sha(1), ledger.Registration{Branch: "one", Base: sha(0)})
+		}, sha(1)},
+		{"one far above it", func(fx *fixture, _ *storetest.Signer) {
+			fx.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(2)}, Ancestors: []string{sha(0), sha(2)}})
+		}, sha(1)},
+		{"its child, which is deployed", func(fx *fixture, ci *storetest.Signer) {
+			fx.pushAs(sha(1), above("one"))
+			ci.Deploy(sha(1))
+		}, sha(1)},
+		{"its child, which is too old", func(fx *fixture, _ *storetest.Signer) {
+			fx.pushAs(sha(1), above("one"))
+			fx.Clock.Advance(31 * 24 * time.Hour)
+		}, sha(1)},
+		{"its child on another branch", func(fx *fixture, _ *storetest.Signer) { fx.pushAs(sha(1), above("two")) }, ""},
+		{"one that is not built on it", func(fx *fixture, _ *storetest.Signer) {
+			fx.push(sha(1), "one", edit("cmd/root.go", 20))
+		}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			fx := s.newFixture(t)
+			test.do(fx, fx.NewSigner("cn=ci,ou=build,o=acme"))
+
+			if got := fx.pushAs(sha(0), first).Behind; got != test.want {
+				t.Errorf("behind %q, want %q", got, test.want)
+			}
+			if test.want == "" {
+				return
+			}
+
+			must.OK(t, fx.Withdraw(t.Context(), "acme", "api", test.want))
+			if got := fx.pushAs(sha(0), first).Behind; got != "" {
+				t.Errorf("behind %q after it was withdrawn", got)
+			}
+			if got, want := fx.inFlight(), []string{"one 01"}; !slices.Equal(got, want) {
+				t.Errorf("in flight %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func (s suite) TestACommitWithoutABranchIsBehindNoTip(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.push(sha(0), "one", edit("cmd/root.go", 10))
+	fx.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(0)}})
+	c, _, err := fx.Register(t.Context(), "acme", "api", sha(0), ledger.Registration{Parents: []string{sha(2)}})
+	must.OK(t, err)
+	if c.Radar.Behind != "" {
+		t.Errorf("behind %q", c.Radar.Behind)
+	}
+}
