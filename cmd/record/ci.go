@@ -74,6 +74,7 @@ func showJob(p *cli.Program, job ci.Job) {
 	t.Row("branch", terminal.OrDash(job.Branch))
 	t.Row("target", terminal.OrDash(job.Target))
 	t.Row("base", terminal.OrDash(job.Base))
+	t.Row("before", terminal.OrDash(job.Before))
 	t.Row("tag", terminal.OrDash(job.Tag))
 	t.Row("pull request", terminal.OrDash(job.PullRequest))
 	t.Row("fork", fork)

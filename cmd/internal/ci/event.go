@@ -16,9 +16,10 @@ const maxEvent = 25 << 20
 // what the job is about.
 type gitHubEvent struct {
 	// SHA is the commit of a status, or of a branch that Gitea reports as created. After is the
-	// commit that was pushed.
-	SHA   string `json:"sha"`
-	After string `json:"after"`
+	// commit that was pushed, also to a pull request, and Before what its branch had before.
+	SHA    string `json:"sha"`
+	Before string `json:"before"`
+	After  string `json:"after"`
 	// Deleted reports whether a push has deleted its branch or tag.
 	Deleted bool `json:"deleted"`
 	// Workflow is a file name if the workflow was started by hand. In other events it is an object.

@@ -1,6 +1,7 @@
 package ci
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +108,63 @@ func TestCommitOfEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, test.want, test.branch) })
 	}
+}
+
+// The job of a push knows what its branch had before. A job about another event, or about another commit than
+// the pushed one, does not.
+func TestCommitBeforeAPush(t *testing.T) {
+	const none = "0000000000000000000000000000000000000000"
+	moved := func(e jobOfEvent, before, after string) map[string]string {
+		e.payload = fmt.Sprintf(`{"before": %q, "after": %q%s}`, before, after, e.payload)
+		return e.variables(t)
+	}
+	request := jobOfEvent{event: "pull_request",
+		payload: `, "pull_request": {"number": 42, "head": {"ref": "x", "sha": "` + head + `"}}`}
+	gitLab := func(more ...string) map[string]string {
+		return variablesOf(append([]string{"GITLAB_CI", "true", "CI_COMMIT_SHA", head, "CI_COMMIT_BEFORE_SHA", merge},
+			more...)...)
+	}
+	for name, test := range map[string]struct {
+		variables map[string]string
+		want      string
+	}{
+		"GitHub: a push":             {moved(jobOfEvent{event: "push"}, merge, tip), merge},
+		"Gitea: a push":              {moved(jobOfEvent{event: "push", on: "GITEA"}, merge, tip), merge},
+		"Gitea: a call for a push":   {moved(jobOfEvent{event: workflowCall, on: "GITEA"}, merge, tip), merge},
+		"Forgejo: a push":            {moved(jobOfEvent{event: "push", on: "FORGEJO"}, merge, tip), merge},
+		"GitHub: a new branch":       {moved(jobOfEvent{event: "push"}, none, tip), ""},
+		"GitHub: not a commit":       {moved(jobOfEvent{event: "push"}, "-x", tip), ""},
+		"GitHub: of another commit":  {moved(jobOfEvent{event: "push"}, merge, head), ""},
+		"GitHub: a tag that moves":   {moved(jobOfEvent{event: "push", ref: "refs/tags/v1"}, merge, head), ""},
+		"GitHub: a schedule":         {jobOfEvent{event: "schedule", payload: `{}`}.variables(t), ""},
+		"GitHub: a pull request":     {moved(request, merge, head), merge},
+		"GitHub: another head":       {moved(request, merge, tip), ""},
+		"GitHub: a new pull request": {moved(request, "", ""), ""},
+
+		"GitLab: a push":          {gitLab("CI_COMMIT_BRANCH", "x"), merge},
+		"GitLab: a new branch":    {gitLab("CI_COMMIT_BRANCH", "x", "CI_COMMIT_BEFORE_SHA", none), ""},
+		"GitLab: a tag":           {gitLab("CI_COMMIT_TAG", "v1"), ""},
+		"GitLab: a merge request": {gitLab("CI_MERGE_REQUEST_IID", "42"), ""},
+		"GitLab: a chat":          {gitLab("CI_PIPELINE_SOURCE", "chat"), ""},
+
+		"Jenkins: what it has built before": {variablesOf("JENKINS_URL", "https://jenkins.example.com/", "GIT_COMMIT", head,
+			"GIT_BRANCH", "origin/x", "GIT_PREVIOUS_COMMIT", merge), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if j := detectJob(t, test.variables); j.Before != test.want {
+				t.Errorf("before %q, want %q", j.Before, test.want)
+			}
+		})
+	}
+}
+
+// variablesOf returns variables from their names and values.
+func variablesOf(list ...string) map[string]string {
+	variables := make(map[string]string)
+	for i := 0; i < len(list); i += 2 {
+		variables[list[i]] = list[i+1]
+	}
+	return variables
 }
 
 // The commit of a workflow_run is its head_sha, unless that is the tip of a branch that the run was not
@@ -264,12 +322,8 @@ func TestCommitOfOtherProviders(t *testing.T) {
 			"CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": sourceSHA}
 	}
 	jenkins := func(more ...string) map[string]string {
-		variables := map[string]string{"JENKINS_URL": "https://jenkins.example.com/", "GIT_COMMIT": merge,
-			"GIT_BRANCH": "origin/pr/42/merge", "GIT_URL": "https://git.example.com/acme/api.git"}
-		for i := 0; i < len(more); i += 2 {
-			variables[more[i]] = more[i+1]
-		}
-		return variables
+		return variablesOf(append([]string{"JENKINS_URL", "https://jenkins.example.com/", "GIT_COMMIT", merge,
+			"GIT_BRANCH", "origin/pr/42/merge", "GIT_URL", "https://git.example.com/acme/api.git"}, more...)...)
 	}
 	for name, test := range map[string]struct {
 		variables    map[string]string

@@ -60,6 +60,9 @@ func (r *reader) readActions() {
 	default:
 		r.needCommit(eventName(name) + " names no commit, and GITHUB_SHA is the tip of the default branch")
 	}
+	if r.job.Branch != "" && r.job.Commit == event.After {
+		r.job.Before = object(event.Before)
+	}
 }
 
 // workflowCall is the event of jobs in a called workflow on Gitea, whatever event started the caller.

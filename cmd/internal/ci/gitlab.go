@@ -18,6 +18,7 @@ func readGitLab(r *reader) {
 	default:
 		r.setBranch("CI_COMMIT_BRANCH")
 		r.commit("CI_COMMIT_SHA")
+		r.job.Before = object(r.get("CI_COMMIT_BEFORE_SHA"))
 	}
 }
 

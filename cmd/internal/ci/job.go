@@ -32,7 +32,9 @@ type Job struct {
 	Target string `json:"target,omitzero"`
 	// Base is a commit of the target, as reported by the provider.
 	Base string `json:"base,omitzero"`
-	Tag  string `json:"tag,omitzero"`
+	// Before is what the branch had before the push that started the job.
+	Before string `json:"before,omitzero"`
+	Tag    string `json:"tag,omitzero"`
 	// PullRequest is the number of the pull or merge request.
 	PullRequest string `json:"pull_request,omitzero"`
 	// Fork reports whether the pull request comes from another repository.

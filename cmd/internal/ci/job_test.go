@@ -53,9 +53,9 @@ func TestDetect(t *testing.T) {
 	)
 	onGitHub := func(j Job) Job { j.Provider, j.RepoURL, j.Slug, j.RunURL = GitHub, gitHub, "acme/api", run; return j }
 	for name, want := range map[string]Job{
-		"github_push": onGitHub(Job{Event: Push, Commit: head, Branch: "feature/login"}),
+		"github_push": onGitHub(Job{Event: Push, Commit: head, Branch: "feature/login", Before: base}),
 		"github_pull_request": {Provider: GitHub, Event: PullRequest, Commit: head, Branch: "feature/login", Target: "main",
-			Base: base, PullRequest: "42", RunURL: run + "/attempts/2", RepoURL: gitHub, Slug: "acme/api"},
+			Base: base, Before: merge, PullRequest: "42", RunURL: run + "/attempts/2", RepoURL: gitHub, Slug: "acme/api"},
 		"github_pull_request_no_event": onGitHub(Job{Event: PullRequest, NoCommit: unknownHead, Branch: "feature/login",
 			Target: "main", PullRequest: "42"}),
 		"github_fork": onGitHub(Job{Event: PullRequest, Commit: head, Branch: "fork/grace/main", Target: "main", Base: base,
@@ -74,7 +74,7 @@ func TestDetect(t *testing.T) {
 			NoCommit: "the event issue_comment names no commit, and GITHUB_SHA is the tip of the default branch"}),
 		"github_schedule": onGitHub(Job{Event: Push, Commit: base, Branch: "main"}),
 
-		"gitea_push": {Provider: Gitea, Event: Push, Commit: head, Branch: "feature/login",
+		"gitea_push": {Provider: Gitea, Event: Push, Commit: head, Branch: "feature/login", Before: base,
 			RunURL: gitea + "/actions/runs/9876543210", RepoURL: gitea, Slug: "acme/api"},
 		"gitea_pull_request": {Provider: Gitea, Event: PullRequest, Commit: head, Branch: "feature/login", Target: "main",
 			Base: base, PullRequest: "42", RunURL: gitea + "/actions/runs/9876543210", RepoURL: gitea, Slug: "acme/api"},
@@ -86,8 +86,8 @@ func TestDetect(t *testing.T) {
 		"forgejo_tag": {Provider: Forgejo, Event: Tag, Commit: head, Tag: "v1.4.0",
 			RunURL: gitea + "/actions/runs/417", RepoURL: gitea, Slug: "acme/api"},
 
-		"gitlab_push": {Provider: GitLab, Event: Push, Commit: head, Branch: "feature/login", RunURL: job, RepoURL: gitLab,
-			Slug: "acme/backend/api"},
+		"gitlab_push": {Provider: GitLab, Event: Push, Commit: head, Branch: "feature/login", Before: base, RunURL: job,
+			RepoURL: gitLab, Slug: "acme/backend/api"},
 		"gitlab_merge_request": {Provider: GitLab, Event: PullRequest, Commit: head, Branch: "feature/login",
 			Target: "main", Base: base, PullRequest: "42", RunURL: job, RepoURL: gitLab, Slug: "acme/backend/api"},
 		"gitlab_merged_result": {Provider: GitLab, Event: PullRequest, Commit: head, Branch: "feature/login",
