@@ -209,7 +209,7 @@ type Commit struct {
 	// the tip of its branch, it is not deployed, landed or withdrawn, and it is not
 	// older than the contract's max_age.
 	InFlight bool `json:"in_flight"`
-	// Withdrawn reports whether the commit was taken out of flight by hand.
+	// Withdrawn reports whether the commit was taken out of flight by a request.
 	Withdrawn bool `json:"withdrawn,omitzero"`
 	// Radar holds the strongest overlaps. It is set only in the response to a
 	// registration.

@@ -115,7 +115,12 @@ Prints the overlaps with other commits in flight, strongest first.
 In a CI job, the commit is the head of the pull request, and branch, target and
 base are those of the job, unless flags say otherwise; see 'ledgerd ci'. History
 that the clone lacks is fetched. If that does not give a change record, nothing
-is registered, except with --allow-incomplete.`,
+is registered, except with --allow-incomplete.
+
+A commit does not replace a tip of its branch that is built on it: it may have
+been registered late. If the job is of the push that has moved the branch back
+to it, or origin has the branch there (with --fetch), the tip is withdrawn and
+replaced; otherwise the command says which tip stays.`,
 		Example: `  ledgerd commit register acme/api
   ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,
 		RunE: p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
@@ -139,8 +144,16 @@ is registered, except with --allow-incomplete.`,
 			if err != nil {
 				return err
 			}
+			gone, err := job.replaceTip(ctx, c, local, &commit, q.Fetch)
+			if err != nil {
+				return err
+			}
 			warnOfGaps(p, local, commit, job)
+			warnOfTip(p, commit, q.Fetch)
 			return p.Confirm(commit, func() {
+				if gone != "" {
+					terminal.Printf(p.Stdout, "Withdrew %s: %s was moved back\n", name.At(gone), terminal.Clean(local.Branch))
+				}
 				verb := "Updated"
 				if created {
 					verb = "Registered"

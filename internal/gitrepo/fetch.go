@@ -148,18 +148,42 @@ func (g Repo) remoteBranches(ctx context.Context, q Query) ([]string, error) {
 		}
 	}
 
-	out, err := g.network(ctx, append([]string{"ls-remote", remoteName}, refs...)...)
+	heads, err := g.remoteRefs(ctx, refs)
 	if err != nil {
 		return nil, err
 	}
 	var branches []string
-	for line := range strings.Lines(out) {
-		_, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		if slices.Contains(refs, ref) { // a pattern also matches the ends of other refs
+	for _, ref := range refs {
+		if heads[ref] != "" {
 			branches = append(branches, strings.TrimPrefix(ref, localBranch))
 		}
 	}
 	return branches, nil
+}
+
+// remoteRefs asks origin which commits refs point to. It leaves out those that origin does not have.
+func (g Repo) remoteRefs(ctx context.Context, refs []string) (map[string]string, error) {
+	out, err := g.network(ctx, append([]string{"ls-remote", remoteName}, refs...)...)
+	if err != nil {
+		return nil, err
+	}
+	heads := make(map[string]string)
+	for line := range strings.Lines(out) {
+		sha, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if slices.Contains(refs, ref) { // a pattern also matches the ends of other refs
+			heads[ref] = sha
+		}
+	}
+	return heads, nil
+}
+
+// RemoteHead asks origin for the commit of one of its branches. It is empty if there is no such branch.
+func (g Repo) RemoteHead(ctx context.Context, branch string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxFetchTime)
+	defer cancel()
+	ref := localBranch + branch
+	heads, err := g.remoteRefs(ctx, []string{ref})
+	return heads[ref], err
 }
 
 // boundaries returns the commits of a shallow clone whose parents it lacks.
