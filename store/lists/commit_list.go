@@ -191,7 +191,7 @@ func (li *Lists) addVerdict(
 	}
 	v.Standing, v.RolledBack = derived.Standing, derived.RolledBack
 	v.Requirements, v.PolicyVersion = derived.Requirements, d.Repo.PolicyVersion
-	return nil
+	return li.noteEarlier(rd, s, v.Requirements)
 }
 
 // askTransitions asks for a page of a commit's transitions before an event, and returns the function that takes

@@ -25,6 +25,9 @@ func (li *Lists) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error)
 			return ledger.Gate{}, err
 		}
 		derived := x.Deriver.Contract.Derive(x.Facts, x.Now)
+		if err := li.noteEarlier(x.Reader, x.Commit, derived.Requirements); err != nil {
+			return ledger.Gate{}, err
+		}
 		c := ledger.Commit{Standing: derived.Standing, Requirements: derived.Requirements, RolledBack: derived.RolledBack}
 		c.State = derived.State
 		return c.Gate(*q.State, q.Environment), nil

@@ -194,7 +194,9 @@ func (s suite) TestEventsReportTheStrongestOverlapsOfARegistration(t *testing.T)
 func (s suite) TestARegistrationSaysWhichTipStays(t *testing.T) {
 	first := ledger.Registration{Branch: "one", Changes: []radar.Change{edit("cmd/root.go", 10)}}
 	above := func(branch string) ledger.Registration {
-		return ledger.Registration{Branch: branch, Parents: []string{sha(0)}, Changes: []radar.Change{edit("cmd/root.go", 20)}}
+		return ledger.Registration{
+			Branch: branch, Parents: []string{sha(0)}, Changes: []radar.Change{edit("cmd/root.go", 20)},
+		}
 	}
 
 	for _, test := range []struct {
@@ -209,7 +211,9 @@ func (s suite) TestARegistrationSaysWhichTipStays(t *testing.T) {
 			fx.pushAs(sha(1), ledger.Registration{Branch: "one", Base: sha(0)})
 		}, sha(1)},
 		{"one far above it", func(fx *fixture, _ *storetest.Signer) {
-			fx.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(2)}, Ancestors: []string{sha(0), sha(2)}})
+			fx.pushAs(sha(1), ledger.Registration{
+				Branch: "one", Parents: []string{sha(2)}, Ancestors: []string{sha(0), sha(2)},
+			})
 		}, sha(1)},
 		{"its child, which is deployed", func(fx *fixture, ci *storetest.Signer) {
 			fx.pushAs(sha(1), above("one"))

@@ -66,6 +66,50 @@ func (s suite) TestEvidenceCarriesBetweenCommitsWithOneTree(t *testing.T) {
 	fx.WantState(fx.prove(1, "Dora", 4), ledger.Validating)
 }
 
+// A commit that is rebased onto a moved mainline, or amended, has another tree, so its review is lost. The record and
+// the gate say where it is.
+func (s suite) TestReasonNamesTheReviewOfAnEarlierCommit(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setPolicy(carryContract(t))
+	ci, rita := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.NewSigner("cn=rita,ou=review,o=acme")
+	fx.NewSigner("cn=Dora,ou=dev,o=acme") // else the reasons also say that nobody knows her
+	register := func(tree, n int, branch string) string {
+		id := fx.prove(tree, "Dora", n)
+		fx.Complete(id, ledger.Registration{Branch: branch})
+		return id
+	}
+	const carries = "review:*: 0 of 1 signatures"
+	says := func(commit string) string {
+		return fmt.Sprintf("%s; %.12s, an earlier commit of the branch, was reviewed by cn=rita,ou=review,o=acme, "+
+			"but has another tree", carries, commit)
+	}
+	want := func(commit, reason string) {
+		t.Helper()
+		promotable := ledger.Promotable
+		gate, err := fx.Gate(t.Context(), store.DecisionQuery{Org: "acme", Repo: "api", Commit: commit, State: &promotable})
+		must.OK(t, err)
+		if got := fx.ReadCommit(commit).Requirements[1].Reason; got != reason || gate.Reasons[len(gate.Reasons)-1] !=
+			"PROMOTABLE: "+reason {
+			t.Errorf("reason %q, and the gate says %q, want %q", got, gate.Reasons, reason)
+		}
+	}
+
+	unread := register(1, 1, "topic")
+	reviewed := register(2, 2, "topic")
+	rita.Attest(reviewed, "review:code", ledger.Pass)
+	other := register(3, 3, "other")
+	rita.Attest(other, "review:code", ledger.Pass)
+	rebased := register(4, 4, "topic")
+	ci.Attest(rebased, "test:go", ledger.Pass)
+	want(rebased, says(reviewed))
+	want(unread, carries) // it came before
+	want(register(5, 5, "fresh"), carries)
+
+	// On the mainline, each commit has another before it.
+	fx.Complete(reviewed, ledger.Registration{Branch: "main"})
+	want(register(6, 6, "main"), carries)
+}
+
 func (s suite) TestEvidenceCarriesToCommitsThatWereThereBefore(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
