@@ -143,8 +143,8 @@ the states again.
 }
 
 func (v *verification) addKeys(command *cobra.Command) {
-	command.Flags().StringVar(&v.keys, "keys", "", "`file` with the trusted keys of signers: PEM, SSH public keys, or the "+
-		"output of 'ledgerd identity list -o json' (default: as the ledger lists them)")
+	command.Flags().StringVar(&v.keys, "keys", "", "`file` with the trusted keys of signers: PEM, SSH public keys, or "+
+		"the output of 'ledgerd identity list -o json' (default: as the ledger lists them)")
 }
 
 // addStates adds the flags of commands that verify states.

@@ -32,7 +32,7 @@ func TestSummariesOfOtherRepositories(t *testing.T) {
 		{"https://git.example.com/acme/api", "ssh://git@git.example.com:2222/acme/api", false},
 		{"https://git.example.com/gitea/acme/api", "git@git.example.com:acme/api.git", false},
 		{"https://git.example.com/acme/api", "https://ci:tok@git.example.com/acme/api.git#refs/heads/main", false},
-		{"https://bitbucket.acme.example/projects/ACME/repos/api", "git+https://bitbucket.acme.example/scm/acme/api.git", false},
+		{"https://git.acme.example/projects/ACME/repos/api", "git+https://git.acme.example/scm/acme/api.git", false},
 		{"https://dev.azure.com/acme/shop/_git/api", "git@ssh.dev.azure.com:v3/acme/shop/api", false},
 		{"https://dev.azure.com/acme/shop/_git/api", "https://acme@dev.azure.com/acme/shop/_git/api", false},
 		{"https://gitlab.acme.example/acme/api", "https://gitlab.acme.example:5050/acme/web@sha256:abc", false},
@@ -49,7 +49,7 @@ func TestSummariesOfOtherRepositories(t *testing.T) {
 		{home, "pkg:github/fork/api@v1", true},
 		{"https://git.example.com/acme/api", "https://git.example.com/fork/api", true},
 		{"https://git.example.com/acme/api", "https://u@git.other.example/fork/api.git", true},
-		{"https://bitbucket.acme.example/projects/ACME/repos/api", "git+https://bitbucket.acme.example/scm/fork/api.git", true},
+		{"https://git.acme.example/projects/ACME/repos/api", "git+https://git.acme.example/scm/fork/api.git", true},
 		{"https://dev.azure.com/acme/shop/_git/api", "git@ssh.dev.azure.com:v3/acme/shop/web", true},
 		{"https://gitlab.com/acme/team/api", "https://gitlab.com/acme/other/api", true},
 	} {
@@ -187,7 +187,8 @@ func TestRecordedStatementsNameTheirCommit(t *testing.T) {
 	if err != nil || got.commit != ledgertest.Commit {
 		t.Errorf("got %s, %v", got.commit, err)
 	}
-	file := `[{"name":"api.tar","digest":{"sha1":"` + otherCommit + `"}},{"digest":{"gitCommit":"` + ledgertest.Commit + `"}}]`
+	file := `[{"name":"api.tar","digest":{"sha1":"` + otherCommit + `"}},` +
+		`{"digest":{"gitCommit":"` + ledgertest.Commit + `"}}]`
 	got, err = parseStatement([]byte(statementOf(file, anyType, `{}`)), Place{Recorded: otherCommit})
 	if err != nil || got.commit != ledgertest.Commit || got.isPlaced {
 		t.Errorf("got %+v, %v", got, err)
@@ -198,11 +199,12 @@ func TestRecordedStatementsNameTheirCommit(t *testing.T) {
 func TestStatementsThatDependOnTheWebURL(t *testing.T) {
 	two := `[{"uri":"git+https://git.example/acme/api","digest":{"gitCommit":"` + ledgertest.Commit + `"}},` +
 		`{"uri":"git+https://git.example/acme/lib","digest":{"gitCommit":"` + otherCommit + `"}}]`
-	got, err := parseStatement([]byte(statementOf(two, anyType, `{}`)), Place{WebURL: "https://git.example/acme/lib"})
-	if err != nil || got.commit != otherCommit || !got.isPlaced || !IsCommitPlaced([]byte(statementOf(two, anyType, `{}`))) {
+	several := []byte(statementOf(two, anyType, `{}`))
+	got, err := parseStatement(several, Place{WebURL: "https://git.example/acme/lib"})
+	if err != nil || got.commit != otherCommit || !got.isPlaced || !IsCommitPlaced(several) {
 		t.Errorf("of several commits: got %+v, %v", got, err)
 	}
-	summary := statementOf(aboutCommit, vsaV1, `{"verificationResult":"PASSED","resourceUri":"git+https://github.com/x/y"}`)
+	summary := statementOf(aboutCommit, vsaV1, `{"verificationResult":"PASSED","resourceUri":"git+https://x.example/y"}`)
 	got, err = parseStatement([]byte(summary), Place{})
 	if err != nil || !got.isPlaced || IsCommitPlaced([]byte(summary)) {
 		t.Errorf("of a summary, whose commit is known: got %+v, %v", got, err)

@@ -83,7 +83,8 @@ func TestWhoseApprovalWouldCount(t *testing.T) {
 		"a tester's approval is no help": {[]string{"cn=ci"}, []string{"cn=ci"}, "cn=rita", known, true},
 		"of an unknown author":           {[]string{"cn=ci"}, nil, "cn=rita", Facts{}, false},
 	} {
-		if got := contract.WouldCount(test.authors, status(test.tested, test.approved), 1, test.signer, evidence); got != test.want {
+		got := contract.WouldCount(test.authors, status(test.tested, test.approved), 1, test.signer, evidence)
+		if got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

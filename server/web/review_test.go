@@ -79,7 +79,8 @@ func TestWhyAVisitorCannotReview(t *testing.T) {
 	shared.header = map[string]string{"X-Ledger-Refresh": "1"}
 	shared.get(reviewPath).want(200).hasNot("with an API token", command)
 
-	_, err := e.host.CreateCA(t.Context(), "acme", ca.People, ca.NewAuthority{May: []string{"review:security"}, Replace: true})
+	authority := ca.NewAuthority{May: []string{"review:security"}, Replace: true}
+	_, err := e.host.CreateCA(t.Context(), "acme", ca.People, authority)
 	must.OK(t, err)
 	e.member("ann", 0).get(reviewPath).want(200).has("The CA for people does not certify you for reviews", command)
 	must.OK(t, e.host.RetireCA(t.Context(), "acme", ca.People))

@@ -18,7 +18,8 @@ import (
 // ErrKeyringChanged means that an identity was added, changed or revoked, or two people
 // became one, between the verification of an attestation and its recording. The attestation
 // must be verified again.
-var ErrKeyringChanged = errors.New("the org's identities or the repo's web URL changed after the attestation was verified")
+var ErrKeyringChanged = errors.New("the org's identities or the repo's web URL changed after the attestation " +
+	"was verified")
 
 // A Verify verifies an attestation for the repo at a place, with the keyring of its org.
 type Verify func(attestation.Place, *identity.Keyring) (*attestation.Attestation, error)

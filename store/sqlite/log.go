@@ -109,8 +109,8 @@ func checkGeneration(path string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the write-ahead log %s belongs to another database file, which %s has replaced (to restore a backup, "+
-		"move the file, the log and %[2]s-shm to another folder, and use 'ledgerd restore'; otherwise put the other file "+
+	return fmt.Errorf("the write-ahead log %s belongs to another database file, which %s has replaced (to restore a "+
+		"backup, move the file, the log and %[2]s-shm to another folder, and use 'ledgerd restore'; otherwise put the other file "+
 		"back)", path+"-wal", path)
 }
 

@@ -17,7 +17,8 @@ func (ob *Outbox) WebhookSettings(rd txn.Reader, repos []any) (rows []settings.R
 		err := row.Scan(&h.id, &h.public, &h.secret, &h.authorization)
 		secrets[h.id] = h
 		return err
-	}, "SELECT w.id, w.webhook_id, w.secret, w.auth_header FROM webhooks w WHERE w.deleted_at = 0 AND w.repo_id IN ", 1, repos)
+	}, `
+SELECT w.id, w.webhook_id, w.secret, w.auth_header FROM webhooks w WHERE w.deleted_at = 0 AND w.repo_id IN `, 1, repos)
 	if err != nil {
 		return nil, err
 	}

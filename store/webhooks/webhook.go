@@ -71,7 +71,8 @@ func (ob *Outbox) CreateWebhook(
 		active := n.Active == nil || *n.Active
 		secrets := hookSecrets{secret: secret, authorization: newAuthorization(n.Authorization)}
 		id, err := t.Insert(`
-INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret, auth_header)
+INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret,
+  auth_header)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			webhookID, r.ID, n.URL, txn.TypeSetOf(n.Events), n.Description, active, t.Now, t.Now,
 			ob.keys.Seal(secret, webhookID), sealAuthorization(ob.keys, secrets.authorization, webhookID))
@@ -374,8 +375,9 @@ func (ob *Outbox) Stop(t *txn.Tx, where string, id int64, reason string) error {
 
 // DeleteAll deletes the webhooks that a condition with one parameter selects, with their secrets.
 func DeleteAll(t *txn.Tx, where string, id int64) error {
-	_, err := t.Exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '', auth_header = '' "+
-		"WHERE deleted_at = 0 AND "+where, t.Now, id)
+	_, err := t.Exec(`
+UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '', auth_header = ''
+WHERE deleted_at = 0 AND `+where, t.Now, id)
 	if err != nil {
 		return fmt.Errorf("delete webhooks: %w", err)
 	}

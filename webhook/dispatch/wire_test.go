@@ -70,7 +70,8 @@ func TestWire(t *testing.T) {
 	}
 
 	for i, want := range []string{
-		`Authorization: Bearer gateway`, `Content-Length: \d+`, `Content-Type: application/json`, `Host: 127\.0\.0\.1:\d+`, `User-Agent: ledgerd/test`,
+		`Authorization: Bearer gateway`, `Content-Length: \d+`, `Content-Type: application/json`,
+		`Host: 127\.0\.0\.1:\d+`, `User-Agent: ledgerd/test`,
 		`X-ledger-Delivery: ` + id, `X-ledger-Event: ping`, `X-ledger-Signature: t=\d{10}, v1=[A-Za-z0-9+/]{43}=`,
 		`webhook-id: ` + d.Event, `webhook-signature: v1,[A-Za-z0-9+/]{43}=`, `webhook-timestamp: \d{10}`,
 	} {

@@ -20,7 +20,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/check"
 )
 
-// isUsed is true of an identity with whose key an attestation was verified. Only these are checked without the database.
+// isUsed is true of an identity with whose key an attestation was verified. Without the database, only these are
+// checked.
 const isUsed = "id IN (SELECT identity_id FROM attestations)"
 
 // forgeries are changes of a row that the API and exports show, too: of one of the rows of a table, by their key.

@@ -54,7 +54,8 @@ func reviewerOf(v *page.Visit, c ledger.Commit, repo ledger.Repo) (*reviewer, *n
 		return nil, nil, err
 	}
 	if _, err := ca.People.Certified(root, t.DN); err != nil || !root.May.Match(review.Predicate) {
-		return nil, &nonReviewer{"The CA for people does not certify you for reviews: ask an admin to change that.", true}, nil
+		const why = "The CA for people does not certify you for reviews: ask an admin to change that."
+		return nil, &nonReviewer{why, true}, nil
 	}
 	return &reviewer{t.Member, t.DN, review.MaxComment}, nil, nil
 }

@@ -74,7 +74,8 @@ func (s suite) TestTheWebURLDecidesWhatIsBuilt(t *testing.T) {
 
 // provenanceOf returns provenance of an image from two repositories. The number makes it unique.
 func provenanceOf(n int, parameters string) []byte {
-	return []byte(strings.NewReplacer("ONE", sha(1), "TWO", sha(2), "{n}", fmt.Sprint(n), "PARAMETERS", parameters).Replace(`{
+	values := strings.NewReplacer("ONE", sha(1), "TWO", sha(2), "{n}", fmt.Sprint(n), "PARAMETERS", parameters)
+	return []byte(values.Replace(`{
 "_type":"https://in-toto.io/Statement/v1","predicateType":"https://slsa.dev/provenance/v1",
 "subject":[{"name":"image-{n}","digest":{"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}}],
 "predicate":{"buildDefinition":{"buildType":"https://example.com/x","externalParameters":PARAMETERS,

@@ -399,7 +399,9 @@ func (s suite) TestAuthorization(t *testing.T) {
 	must.Get(fx.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_new", time.Hour))(t)
 	want("Bearer second", ledger.MaskedAuthorization)
 
-	for _, elsewhere := range []string{"https://evil.example/ledger", "http://ci.example.com/", "https://ci.example.com:444"} {
+	for _, elsewhere := range []string{
+		"https://evil.example/ledger", "http://ci.example.com/", "https://ci.example.com:444",
+	} {
 		before := w
 		err := change(ledger.WebhookChange{URL: &elsewhere})
 		storetest.WantCode(t, err, ledger.CodeInvalidField)
