@@ -2,6 +2,7 @@ package attestation
 
 import (
 	"net/url"
+	pathpkg "path"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -15,8 +16,8 @@ type Place struct {
 	// WebURL is where people see the repo in a browser. Of several commits, those of the repository there
 	// count, and a summary of another repository is refused.
 	WebURL string
-	// Recorded is the commit about which the statement was recorded, when the repo had a web URL that is
-	// not known now. It counts if the statement may be about it.
+	// Recorded is the commit about which the statement was recorded. The web URL that the repo had then is
+	// not known; the commit counts if there is a web URL for which it does.
 	Recorded string
 }
 
@@ -24,11 +25,23 @@ type Place struct {
 func (p Place) isAt(uri string) bool {
 	host, path := split(uri)
 	ownHost, own := split(p.WebURL)
-	if own == "" || path == "" || !strings.EqualFold(host, ownHost) {
+	if own == "" || !strings.EqualFold(host, ownHost) {
 		return false
 	}
-	// The pages of a forge may be in a folder of the host, of which the addresses of its clones say nothing.
-	return strings.EqualFold(path, own) || hasSuffixFold(own, "/"+path)
+	return strings.EqualFold(path, own) || isCloneOfDataCenter(host, path, own)
+}
+
+// isCloneOfDataCenter reports whether a path is that of the clone of a repo of Bitbucket Data Center,
+// whose page is at the path own: projects/KEY/repos/NAME. The clone is at scm/KEY/NAME, or KEY/NAME by ssh.
+func isCloneOfDataCenter(host, path, own string) bool {
+	parts := strings.Split(own, "/")
+	if len(parts) != 4 || parts[0] != "projects" || parts[2] != "repos" {
+		return false
+	}
+	kind := forge.Detect("https://" + host)
+	clone := parts[1] + "/" + parts[3]
+	return (kind == forge.Other || kind == forge.Bitbucket) &&
+		(strings.EqualFold(path, clone) || strings.EqualFold(path, "scm/"+clone))
 }
 
 // has reports whether a URI is of the repo, or of a page below its own, such as that of a commit.
@@ -38,18 +51,41 @@ func (p Place) has(uri string) bool {
 		strings.EqualFold(repo[:len(own)], own)
 }
 
-func hasSuffixFold(s, suffix string) bool {
-	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
-}
-
 // isOther reports whether a URI is of another git repository than the repo. That of an artifact is not.
 func (p Place) isOther(uri string) bool {
-	if p.WebURL == "" || !isComparable(uri) || p.has(uri) {
+	if p.WebURL == "" || p.has(uri) {
 		return false
 	}
 	host, path := split(uri)
 	ownHost, own := split(p.WebURL)
+	switch {
+	case hasGitScheme(uri):
+		return true
+	case p.isImage(uri):
+		return false
+	}
 	return isGit(uri) || host == ownHost && strings.Count(path, "/") == strings.Count(own, "/")
+}
+
+// isImage reports whether a URI is of an image, by its tag or, in a registry that is not at the address of
+// the repo's forge, its digest.
+func (p Place) isImage(uri string) bool {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return false
+	}
+	file, digest, _ := strings.Cut(u.Path, "@sha256:")
+	home, err := url.Parse(p.WebURL)
+	return strings.Contains(file, ":") || digest != "" && (err != nil || address(u) != address(home))
+}
+
+// address returns the host of a URL, and its port if it is not that of the scheme.
+func address(u *url.URL) string {
+	host := strings.ToLower(u.Hostname())
+	if port := u.Port(); port != "" && port != "80" && port != "443" {
+		host += ":" + port
+	}
+	return host
 }
 
 // checkVerified refuses a verification summary of another repository, such as of a fork that has the
@@ -65,10 +101,8 @@ func (p Place) checkVerified(uris []string) error {
 	return nil
 }
 
-// isComparable reports whether a URI may be of a git repository. One with the digest of an image is not.
-func isComparable(uri string) bool {
-	return repoOf(uri) != "" && !strings.Contains(uri, "@sha256") && (isGit(uri) || isWebPage(uri))
-}
+// isComparable reports whether isOther depends on the web URL for a URI.
+func isComparable(uri string) bool { return repoOf(uri) != "" || hasGitScheme(uri) }
 
 // isWebPage reports whether a URI may be the web URL of a repo.
 func isWebPage(uri string) bool {
@@ -82,6 +116,11 @@ func isWebPage(uri string) bool {
 
 // isGit reports whether a URI says by itself that it is of a git repository.
 func isGit(uri string) bool {
+	return hasGitScheme(uri) || isClone(uri) || isRepoOfForge(uri)
+}
+
+// hasGitScheme reports whether a URI is an address that only git has.
+func hasGitScheme(uri string) bool {
 	if _, ok := packageOfForge(uri); ok {
 		return true
 	}
@@ -90,13 +129,13 @@ func isGit(uri string) bool {
 		return strings.HasPrefix(uri, "git@") && forge.OfRemote(uri) != ""
 	}
 	scheme = strings.ToLower(scheme)
-	return scheme == "git" || strings.HasPrefix(scheme, "git+") || scheme == "ssh" || isClone(uri) || isRepoOfForge(uri)
+	return scheme == "git" || scheme == "ssh" || strings.HasPrefix(scheme, "git+")
 }
 
 // isClone reports whether the path of a URL ends in .git.
 func isClone(uri string) bool {
 	u, err := url.Parse(uri)
-	return err == nil && strings.HasSuffix(strings.TrimSuffix(withoutRef(u.Path), "/"), ".git")
+	return err == nil && u.Host != "" && strings.HasSuffix(strings.TrimSuffix(withoutRef(u.Path), "/"), ".git")
 }
 
 // isRepoOfForge reports whether a URL is the page of a repo of a public forge, by the parts of its path.
@@ -137,14 +176,11 @@ func split(uri string) (host, path string) {
 		return "", ""
 	}
 	host = strings.ToLower(u.Hostname())
-	path = strings.TrimSuffix(strings.Trim(withoutRef(u.Path), "/"), ".git")
+	path = strings.Trim(pathpkg.Clean("/"+withoutRef(u.Path)), "/")
+	path = strings.TrimSuffix(path, ".git")
 
 	parts := strings.Split(path, "/")
 	switch {
-	case len(parts) == 4 && parts[0] == "projects" && parts[2] == "repos": // Bitbucket Data Center
-		path = parts[1] + "/" + parts[3]
-	case len(parts) == 3 && parts[0] == "scm":
-		path = parts[1] + "/" + parts[2]
 	case host == "ssh.dev.azure.com" && len(parts) == 4 && parts[0] == "v3":
 		host, path = "dev.azure.com", strings.Join(parts[1:], "/")
 	case host == "dev.azure.com" && len(parts) == 4 && parts[2] == "_git":
