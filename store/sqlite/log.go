@@ -46,8 +46,8 @@ func checkLog(path string) error {
 // A log does not say to which database file it belongs: SQLite copies that of a killed server into any file
 // that takes the place of the database. So each start of a server gives the file a new generation, in the
 // upper bits of the schema cookie (PRAGMA schema_version), and each commit writes the first page, which has
-// the cookie, to the log. No copy has the cookie of a file that is served: SQLite's backup API sets it to 1
-// in the copy, a file from VACUUM INTO has no log, and one that was copied before the start has the
+// the cookie, to the log. Backups do not have the cookie of a file that is served: SQLite's backup API sets it to
+// 1 in the copy, a file from VACUUM INTO has no log, and one that was copied before the start has the
 // generation of an earlier one.
 
 const (
@@ -70,29 +70,71 @@ func generationOf(page []byte) uint64 {
 	return uint64(binary.BigEndian.Uint16(page[formatOffset:]))<<32 | uint64(cookie>>generationShift)
 }
 
-// startGeneration begins a generation of the database for a server. It is best effort, so that a server also
-// starts with a full disk: without it, the generation is that of the start before.
-func startGeneration(c *sqldb.Conn, o Options) error {
+// startGeneration begins a generation of the database for a server. If it cannot be written, as on a full disk, the
+// server starts with the generation of the start before.
+func startGeneration(c *sqldb.Conn, path string, o Options) error {
 	if err := setDefensive(c, false); err != nil { // the defensive mode forbids to set the cookie
 		return err
 	}
-	renewErr := renewGeneration(c)
-	if err := setDefensive(c, true); err != nil || renewErr != nil || o.ExternalCheckpoints {
+	before, renewErr := renewGeneration(c)
+	if err := setDefensive(c, true); err != nil {
 		return err
 	}
+	if renewErr != nil {
+		if sqldb.ClassOf(renewErr) == sqldb.Other {
+			return fmt.Errorf("write the generation: %w", renewErr)
+		}
+		return nil // and the writer reports it
+	}
+
 	// The log has both generations until it is restarted. Another process may prevent that now.
-	_ = c.Run("PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE)")
-	return nil
+	if !o.ExternalCheckpoints {
+		_ = c.Run("PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE)")
+		return nil
+	}
+	return copyGeneration(c, path, before)
 }
 
-// renewGeneration gives the database a new generation. At any moment, the generation of the file is also in
-// the log, so that a kill does not part them.
-func renewGeneration(c *sqldb.Conn) error {
-	if err := writeNothing(c); err != nil {
+// copyGeneration copies the log into the file if it lacks the generation before, because another process has made a
+// checkpoint while the new one was written.
+func copyGeneration(c *sqldb.Conn, path string, before uint32) error {
+	log, err := os.Open(path + "-wal") // not the database file: see checkGeneration
+	if err != nil {
 		return err
 	}
-	next := (1 + rand.Uint32N(generations-1)) << generationShift
-	return c.Run(fmt.Sprintf("PRAGMA schema_version = %d", next))
+	defer log.Close()
+	isLogged := false
+	err = firstPages(log, func(page []byte) (more bool) {
+		isLogged = binary.BigEndian.Uint32(page[cookieOffset:])>>generationShift == before
+		return !isLogged
+	})
+	if err != nil || isLogged {
+		return err
+	}
+	return c.Run("PRAGMA wal_checkpoint(PASSIVE)")
+}
+
+// renewGeneration gives the database a new generation, and returns the one before. It writes the first page with the
+// one before to the log, so that a kill leaves a log that belongs to the file. An automatic checkpoint between the two
+// writes would let the second one restart the log.
+func renewGeneration(c *sqldb.Conn) (before uint32, err error) {
+	var cookie, checkpoint uint32
+	if err := c.Row("PRAGMA schema_version").Scan(&cookie); err != nil {
+		return 0, err
+	}
+	if err := c.Row("PRAGMA wal_autocheckpoint").Scan(&checkpoint); err != nil {
+		return 0, err
+	}
+	if err := c.Run("PRAGMA wal_autocheckpoint = 0"); err != nil {
+		return 0, err
+	}
+	err = writeNothing(c)
+	if err == nil {
+		next := (1 + rand.Uint32N(generations-1)) << generationShift
+		err = c.Run(fmt.Sprintf("PRAGMA schema_version = %d", next))
+	}
+	err = errors.Join(err, c.Run(fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", checkpoint)))
+	return cookie >> generationShift, err
 }
 
 // logFirstPage writes the first page of the database to the log, in the transaction of c, without a change.
@@ -109,9 +151,9 @@ func checkGeneration(path string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the write-ahead log %s belongs to another database file, which %s has replaced (to restore a "+
-		"backup, move the file, the log and %[2]s-shm to another folder, and use 'ledgerd restore'; otherwise put the other file "+
-		"back)", path+"-wal", path)
+	return fmt.Errorf("the write-ahead log %s belongs to another database file, and may have the latest records of that "+
+		"one (if %s has replaced it, put it back, or move the file, the log and %[2]s-shm to another folder and use "+
+		"'ledgerd restore'; otherwise keep all files and report this)", path+"-wal", path)
 }
 
 // sameGeneration reports whether the log of a database has no first page, or one of the file's generation.

@@ -217,11 +217,25 @@ var opened = []struct {
 		kill(t, db, path)
 	}, "a"},
 	{"a server that was killed with its generation only in the log", func(t *testing.T, path string) {
-		killInStart(t, path, "")
+		killInStart(t, path, "", "")
 	}, "a"},
 	{"a server that was killed when its generation was in the file", func(t *testing.T, path string) {
-		killInStart(t, path, "PRAGMA wal_checkpoint(PASSIVE)")
+		killInStart(t, path, "", "PRAGMA wal_checkpoint(PASSIVE)")
 	}, "a"},
+	{"a server that was killed after it started with a long log", func(t *testing.T, path string) {
+		killInStart(t, path, "UPDATE expressions SET text = text; PRAGMA wal_autocheckpoint = 2", "")
+	}, "a"},
+	{"a server that was killed after another process had copied its log", func(t *testing.T, path string) {
+		killInStart(t, path, "PRAGMA wal_checkpoint(PASSIVE)", "")
+	}, "a"},
+	{"a server that was killed after its log was copied and restarted", restartInStart, "a"},
+	{"a copy by cp of the same run", func(t *testing.T, path string) { // the docs say that it is not noticed
+		db := serve(t, newPath(t), "a")
+		copyTo(t, db.path, path+".copy")
+		addAll(t, db, "b")
+		kill(t, db, path)
+		copyTo(t, path+".copy", path)
+	}, "a b"},
 	{"a log of another program", func(t *testing.T, path string) {
 		db := openWith(t, newPath(t), Options{Hooks: noHooks, Serve: true})
 		raw := openRaw(t, db.path)
@@ -243,14 +257,30 @@ var opened = []struct {
 	}, "a"},
 }
 
-// killInStart kills a server while it begins its generation, before or after a statement.
-func killInStart(t *testing.T, path, statement string) {
+// killInStart kills a server while it begins its generation, with statements before and after it is written.
+func killInStart(t *testing.T, path, before, after string) {
 	t.Helper()
 	served := newPath(t)
 	must.OK(t, serve(t, served, "a").Close())
 	db := openWith(t, served, Options{Hooks: noHooks, ExternalCheckpoints: true})
 	c := must.Get(Connect(t.Context(), db.writeDB))(t)
-	must.OK(t, errors.Join(setDefensive(c, false), renewGeneration(c), c.Run(statement), c.Close()))
+	must.OK(t, errors.Join(setDefensive(c, false), c.Run(before)))
+	must.Get(renewGeneration(c))(t)
+	must.OK(t, errors.Join(c.Run(after), c.Close()))
+	kill(t, db, path)
+}
+
+// restartInStart kills a server whose log was copied between the two writes of its start.
+func restartInStart(t *testing.T, path string) {
+	served := newPath(t)
+	must.OK(t, serve(t, served, "a").Close())
+	db := openWith(t, served, Options{Hooks: noHooks, ExternalCheckpoints: true})
+	c := must.Get(Connect(t.Context(), db.writeDB))(t)
+	must.OK(t, errors.Join(writeNothing(c), c.Run("PRAGMA wal_checkpoint(PASSIVE)"), setDefensive(c, false)))
+	var cookie uint32
+	must.OK(t, c.Row("PRAGMA schema_version").Scan(&cookie))
+	must.OK(t, c.Run("PRAGMA schema_version = 4096000"))
+	must.OK(t, errors.Join(copyGeneration(c, served, cookie>>generationShift), c.Close()))
 	kill(t, db, path)
 }
 

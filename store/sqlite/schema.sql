@@ -465,7 +465,7 @@ CREATE TABLE webhooks (
   secret          TEXT    NOT NULL,
   previous_secret TEXT    NOT NULL DEFAULT '',
   previous_until  INTEGER NOT NULL DEFAULT 0,
-  auth_header     TEXT    NOT NULL DEFAULT '',  -- the value of the header Authorization, after random text
+  auth_header     TEXT    NOT NULL DEFAULT '',  -- the value of the Authorization header, after random text
   active          INTEGER NOT NULL,
   disabled_at     INTEGER NOT NULL DEFAULT 0,
   disabled_reason TEXT    NOT NULL DEFAULT '',

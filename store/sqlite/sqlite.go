@@ -91,7 +91,7 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 		return errors.Join(err, c.Close())
 	}
 	if o.Serve {
-		if err := startGeneration(c, o); err != nil {
+		if err := startGeneration(c, path, o); err != nil {
 			return errors.Join(err, c.Close())
 		}
 	}
