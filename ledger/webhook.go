@@ -35,7 +35,7 @@ type Webhook struct {
 	FailingSince Time `json:"failing_since,omitzero"`
 	// PreviousSecretUntil is when the previous secret stops signing.
 	PreviousSecretUntil Time `json:"previous_secret_until,omitzero"`
-	// Authorization is MaskedAuthorization if deliveries have a header Authorization.
+	// Authorization is MaskedAuthorization if deliveries have an Authorization header.
 	Authorization string `json:"authorization,omitzero"`
 	// Secret is the signing secret. It is set only in the response that created it.
 	Secret string `json:"secret,omitzero"`
@@ -56,7 +56,7 @@ type NewWebhook struct {
 	// Events are the event types to send. The default is DefaultEventTypes.
 	Events      []EventType `json:"events,omitzero"`
 	Description string      `json:"description,omitzero"`
-	// Authorization is the value of the header Authorization of deliveries. By default they have none.
+	// Authorization is the value of the Authorization header of deliveries. By default they have none.
 	Authorization string `json:"authorization,omitzero"`
 	// Active defaults to true.
 	Active *bool `json:"active,omitzero"`
@@ -68,13 +68,13 @@ type WebhookChange struct {
 	URL         *string      `json:"url,omitzero"`
 	Events      *[]EventType `json:"events,omitzero"`
 	Description *string      `json:"description,omitzero"`
-	// Authorization is the value of the header Authorization of deliveries. If it is empty, they have none.
+	// Authorization is the value of the Authorization header of deliveries. If it is empty, they have none.
 	Authorization *string `json:"authorization,omitzero"`
 	Active        *bool   `json:"active,omitzero"`
 }
 
 const (
-	// MaskedAuthorization stands for the value of a header Authorization, which is not shown.
+	// MaskedAuthorization stands for the value of an Authorization header, which is not shown.
 	MaskedAuthorization = "********"
 
 	maxWebhookURL         = 2048
@@ -117,7 +117,7 @@ func (c WebhookChange) Check() error {
 	return nil
 }
 
-// checkAuthorization checks the value of a header Authorization, which may be empty. The errors do not contain it.
+// checkAuthorization checks the value of an Authorization header, which may be empty. The errors do not contain it.
 func checkAuthorization(header string) error {
 	var problem string
 	switch {
@@ -357,7 +357,7 @@ type Endpoint struct {
 	Secret  string
 	// PreviousSecret also signs until PreviousUntil; it is empty otherwise.
 	PreviousSecret string
-	// Authorization is the value of the header Authorization, or empty.
+	// Authorization is the value of the Authorization header, or empty.
 	Authorization string
 	PreviousUntil Time
 }

@@ -69,7 +69,7 @@ func (f secretsFile) hook(s *store.Store, n int) ledger.Webhook {
 	return w
 }
 
-// authorization is the header Authorization of all webhooks.
+// authorization is the Authorization header of all webhooks.
 const authorization = "Bearer secret"
 
 func secretOf(n int) string { return fmt.Sprintf("whsec_secret-%d", n) }
@@ -164,7 +164,7 @@ func TestSecretsThatCannotBeDecrypted(t *testing.T) {
 		},
 		{
 			name: "the header is a signing secret", keys: []byte{1}, change: "UPDATE webhooks SET auth_header = secret",
-			claim: "decrypt the header Authorization of webhook whk_",
+			claim: "decrypt the Authorization header of webhook whk_",
 		},
 		{
 			name: "the previous one is damaged", keys: []byte{1},

@@ -46,23 +46,26 @@ func readURL(p *cli.Program, value *string) error {
 
 // authorizationFlag defines --authorization-file.
 func authorizationFlag(command *cobra.Command, file *string) {
-	command.Flags().StringVar(file, "authorization-file", "", "`file` with the value of the header Authorization of "+
+	command.Flags().StringVar(file, "authorization-file", "", "`file` with the value of the Authorization header of "+
 		"deliveries, such as Bearer TOKEN, for a receiver behind a gateway; - reads it from standard input")
 }
 
 // readAuthorization reads the file of --authorization-file. Without the flag, the value is empty.
 func readAuthorization(p *cli.Program, file, url string) (string, error) {
-	switch file {
-	case "":
+	switch {
+	case file == "":
 		return "", nil
-	case url: // -
+	case file == "-" && url == "-":
 		return "", cli.Usagef("only one of --url and --authorization-file can be standard input")
 	}
 	text, err := p.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("read --authorization-file: %w", err)
 	}
-	value := strings.TrimSpace(string(text))
+	value, err := cli.Secret(text)
+	if err != nil {
+		return "", fmt.Errorf("read --authorization-file: %w", err)
+	}
 	if value == "" {
 		return "", cli.Usagef("--authorization-file: %s is empty", file)
 	}
@@ -184,8 +187,8 @@ With --active=false, nothing more is sent. Events that happen while the webhook
 is inactive are not queued, but 'ledgerd webhook replay' can send them later.
 --active activates it again, even if it was disabled because it failed.
 
-A header Authorization is only sent to the receiver for which it was given: with
-a --url of another scheme, host or port, give the one to send there too, or
+The Authorization header is only sent to the host for which it was given: if
+--url has another scheme, host or port, give a new value too, or
 --no-authorization.
 
 Here --url is the receiver. To name the ledgerd server, use --server or
@@ -222,7 +225,7 @@ LEDGERD_URL.`,
 	eventsFlag(command, &events, "event `types` to send, comma-separated")
 	command.Flags().StringVar(&description, "description", "", "descriptive `text`")
 	authorizationFlag(command, &authorization)
-	command.Flags().BoolVar(&without, "no-authorization", false, "remove the header Authorization")
+	command.Flags().BoolVar(&without, "no-authorization", false, "remove the Authorization header")
 	command.MarkFlagsMutuallyExclusive("authorization-file", "no-authorization")
 	activeFlag(command, &active, false, "activate the webhook; --active=false deactivates it")
 	return command

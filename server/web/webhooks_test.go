@@ -208,6 +208,8 @@ func TestEditWebhook(t *testing.T) {
 	w.get(at).has("********")
 	w.get(at + "/edit").has("keep the present value").hasNot("gateway-key")
 	edit("url", "https://evil.example").want(422).hasError("authorization", "https://cd.example.com")
+	w.post(at+"/edit", url.Values{"url": {"https://cd.example.com"}, "events": {"policy"}, "authorization": {"Bearer x"},
+		"without": {"true"}}).want(422).hasError("authorization", "empty")
 	edit("without", "true").redirectsTo(at)
 	w.get(at).hasNot("Authorization header")
 

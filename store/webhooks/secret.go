@@ -15,13 +15,13 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// hookSecrets are the secrets of a webhook: its signing secrets and the header Authorization.
+// hookSecrets are the secrets of a webhook: its signing secrets and the Authorization header.
 type hookSecrets struct {
 	secret, previous string
 	authorization    authorization
 }
 
-// An authorization is the value of a header Authorization after random text and a space, or empty. The
+// An authorization is the value of an Authorization header after random text and a space, or empty. The
 // random text prevents that the value is guessed from its digest in events.
 type authorization string
 
@@ -71,7 +71,7 @@ func sealAuthorization(keys SecretKeys, a authorization, webhook string) string 
 func openAuthorization(keys SecretKeys, stored, webhook string) (authorization, error) {
 	a, err := keys.Open(stored, webhook+" authorization")
 	if err != nil {
-		return "", fmt.Errorf("decrypt the header Authorization of webhook %s: %w", webhook, err)
+		return "", fmt.Errorf("decrypt the Authorization header of webhook %s: %w", webhook, err)
 	}
 	return authorization(a), nil
 }

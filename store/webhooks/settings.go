@@ -2,7 +2,9 @@ package webhooks
 
 import (
 	"errors"
+	"slices"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/settings"
 	"github.com/ledgerd/ledgerd/store/internal/sealed"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -35,7 +37,9 @@ SELECT w.id, w.webhook_id, w.secret, w.auth_header FROM webhooks w WHERE w.delet
 		}
 		fields := webhookFields(w.Row, opened)
 		if errors.Is(err, sealed.ErrNoKey) {
-			fields = fields[:len(fields)-2]
+			fields = slices.DeleteFunc(fields, func(f ledger.Field) bool {
+				return f.Name == secretDigest || f.Name == authorizationDigest
+			})
 		}
 		rows = append(rows, settings.Row{Kind: settings.Webhook, Target: w.Row.ID, Repo: w.Row.Repo, Fields: fields})
 		return nil

@@ -161,9 +161,9 @@ WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`)
 	})
 }
 
-// ChangeWebhook sets the fields of a webhook that are not nil in c. If that activates the
-// webhook or changes its URL, its failures are reset. A header Authorization is for the receiver for which it
-// was given: it returns a field error if c has a URL elsewhere, and not the header to send there.
+// ChangeWebhook sets the fields of a webhook that are not nil in c. If that activates the webhook, changes its URL
+// or sets the header, its failures are reset. The Authorization header is only sent to the origin for which it was
+// given: it returns a field error if c has a URL of another origin without a new value.
 func (ob *Outbox) ChangeWebhook(
 	ctx context.Context, org, repo, id string, c ledger.WebhookChange,
 ) (ledger.Webhook, error) {
@@ -183,12 +183,14 @@ func (ob *Outbox) ChangeWebhook(
 			changed.DisabledAt, changed.DisabledReason = 0, ""
 		}
 		if c.Authorization != nil {
+			reset = true
 			if err := ob.setAuthorization(t, w, *c.Authorization); err != nil {
 				return err
 			}
 		} else if w.Row.Authorization != "" && changed.Origin() != w.Row.Origin() {
 			return ledger.FieldErrorf(ledger.CodeInvalidField, "authorization",
-				"required with a url elsewhere: the present value is only sent to %s (an empty one removes it)", w.Row.Origin())
+				"required, since the URL has another scheme, host or port: the present value is only sent to %s (an empty value "+
+					"removes it)", w.Row.Origin())
 		}
 
 		if changed.Active {
@@ -210,7 +212,7 @@ WHERE id = ?`,
 	})
 }
 
-// setAuthorization sets the header Authorization of the deliveries of a webhook.
+// setAuthorization sets the Authorization header of the deliveries of a webhook.
 func (ob *Outbox) setAuthorization(t *txn.Tx, w txn.Keyed[ledger.Webhook], header string) error {
 	_, err := t.Exec("UPDATE webhooks SET auth_header = ? WHERE id = ?",
 		sealAuthorization(ob.keys, newAuthorization(header), w.Row.ID), w.ID)
@@ -341,8 +343,14 @@ func (ob *Outbox) fieldsOf(rd txn.Reader, w txn.Keyed[ledger.Webhook], secret st
 	return webhookFields(w.Row, hookSecrets{secret: secret, authorization: a}), nil
 }
 
+// The fields of a webhook's secrets in events.
+const (
+	secretDigest        = "secret_digest"
+	authorizationDigest = "authorization_digest"
+)
+
 // webhookFields has the URL without its path and query, which are often secret, and the digests of the signing
-// secret, if it is known, and of the authorization. The server has created both from random bytes.
+// secret, if it is known, and of the authorization. Both contain enough random text that they cannot be guessed.
 func webhookFields(w ledger.Webhook, s hookSecrets) []ledger.Field {
 	return []ledger.Field{
 		{Name: "url", Value: w.Origin()},
@@ -350,8 +358,8 @@ func webhookFields(w ledger.Webhook, s hookSecrets) []ledger.Field {
 		{Name: "events", Value: w.Events},
 		{Name: "active", Value: w.Active},
 		{Name: "description", Value: events.Optional(w.Description)},
-		{Name: "secret_digest", Value: events.Digest([]byte(s.secret))},
-		{Name: "authorization_digest", Value: events.Digest([]byte(s.authorization))},
+		{Name: secretDigest, Value: events.Digest([]byte(s.secret))},
+		{Name: authorizationDigest, Value: events.Digest([]byte(s.authorization))},
 	}
 }
 

@@ -44,6 +44,24 @@ func readResponse(r *http.Response) response {
 	return out
 }
 
+// mask hides the value of the Authorization header in a response that repeats it, and the part after its scheme.
+func (r *response) mask(authorization string) {
+	if authorization == "" {
+		return
+	}
+	_, credentials, ok := strings.Cut(authorization, " ")
+	if !ok {
+		credentials = authorization
+	}
+	masked := strings.NewReplacer(authorization, ledger.MaskedAuthorization, credentials, ledger.MaskedAuthorization)
+	r.Body, r.location = masked.Replace(r.Body), masked.Replace(r.location)
+	for _, values := range r.Headers {
+		for i := range values {
+			values[i] = masked.Replace(values[i])
+		}
+	}
+}
+
 // clipHeader returns the first maxStoredHeader bytes of headers, in name order.
 func clipHeader(header http.Header) map[string][]string {
 	clipped, room := map[string][]string{}, maxStoredHeader

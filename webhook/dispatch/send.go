@@ -112,6 +112,7 @@ func (s *sender) send(ctx context.Context, to ledger.Endpoint, d ledger.DueDeliv
 		return out, nil
 	}
 
+	response.mask(to.Authorization)
 	out.attempt.Response = response.AttemptResponse
 	out.result, out.attempt.Error = classify(response.Status, response.location)
 	if out.result != resultSuccess {

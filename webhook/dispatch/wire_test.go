@@ -39,11 +39,13 @@ func TestWire(t *testing.T) {
 	must.OK(t, err)
 	defer conn.Close()
 	lines, body := readRequest(t, conn)
-	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-Echo: gateway\r\nContent-Length: 21\r\n\r\n"+
+		"ok, as Bearer gateway")
 	must.OK(t, err)
 
 	d := f.attempted(w, id, 1)
-	if d.Status != ledger.DeliverySucceeded || d.History[0].Response.Body != "ok" {
+	if d.Status != ledger.DeliverySucceeded || d.History[0].Response.Body != "ok, as ********" ||
+		d.History[0].Response.Headers["X-Echo"][0] != "********" {
 		t.Errorf("delivery %+v", d)
 	}
 	if lines[0] != "POST /hooks/ledger?of=acme HTTP/1.1" {

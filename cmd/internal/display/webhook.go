@@ -15,12 +15,12 @@ func Webhook(w io.Writer, hook ledger.Webhook) {
 	t.Row("repo", hook.Org+"/"+hook.Repo)
 	t.Row("url", hook.URL)
 	t.Row("events", EventTypes(hook.Events, ", "))
+
 	t.Row("description", terminal.OrDash(hook.Description))
 	if hook.Authorization != "" {
 		t.Row("authorization", hook.Authorization)
 	}
 	t.Row("created", hook.CreatedAt)
-
 	t.Row("status", WebhookStatus(hook))
 	if hook.DisabledReason != "" {
 		t.Row("reason", hook.DisabledReason)

@@ -129,7 +129,12 @@ func editWebhook(v *page.Visit) (*page.Response, error) {
 	change := ledger.WebhookChange{
 		URL: new(strings.TrimSpace(f.Get("url"))), Events: &events, Description: new(strings.TrimSpace(f.Get("description"))),
 	}
-	if given := authorizationOf(f); given != "" || f.Get("without") != "" {
+	given, without := authorizationOf(f), f.Get("without") != ""
+	if given != "" && without {
+		f.Fail("authorization", "Leave it empty to remove the header.")
+		return afterForm(v, f, "webhook-edit", "Edit webhook", nil)
+	}
+	if given != "" || without {
 		change.Authorization = &given
 	}
 	_, err := v.API.ChangeWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), change)

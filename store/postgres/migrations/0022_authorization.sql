@@ -1,3 +1,3 @@
--- Deliveries can have a header Authorization.
+-- Deliveries can have an Authorization header.
 
 ALTER TABLE webhooks ADD COLUMN auth_header text COLLATE "C" NOT NULL DEFAULT '';
