@@ -75,7 +75,7 @@ INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy
   SELECT n, 1, printf('%040x', n), 0, 1, 1, 1, 'busy', 'Ann', 'ann@example.com';
 INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, policy_version, lineage)
   SELECT n, 1, printf('%040x', n), 'busy', 1, n, n, 4102444800000, 1, '  ';
-INSERT INTO overlaps (later, earlier, level, told, since, path, reason)
+INSERT INTO overlaps (later, earlier, level, announced, since, path, reason)
   SELECT n, n - 1, 1, 0, 1, 'a', 'same_lines' WHERE n > 1;
 INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id, mapping_version,
     slot, signer_id, key_id, status, duration_ms, recorded_at, payload_digest, identity_id, emails,
@@ -299,7 +299,7 @@ INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy
 INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, policy_version, lineage, level)
   SELECT id, 1, sha, 'b' || id, 1, id, id, 4102444800000, 1, '  ', 3 FROM commits;
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
-INSERT INTO overlaps (later, earlier, level, told, since, path, reason)
+INSERT INTO overlaps (later, earlier, level, announced, since, path, reason)
   SELECT id, id - n, 1 + id %% 3, 0, 1, 'a', 'same_lines' FROM commits, numbers WHERE id > n`, tips, each))
 	}))
 

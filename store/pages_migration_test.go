@@ -27,7 +27,7 @@ CREATE TABLE expirations (
   cause_id   TEXT    NOT NULL,
   PRIMARY KEY (at, commit_id)
 ) STRICT, WITHOUT ROWID;
-ALTER TABLE webhooks DROP COLUMN auth_header;
+ALTER TABLE webhooks DROP COLUMN auth_header; ALTER TABLE overlaps RENAME COLUMN announced TO told;
 DROP INDEX deployments_by_commit; ALTER TABLE commits DROP COLUMN standing;
 ALTER TABLE repos DROP COLUMN mapping_version; ALTER TABLE repos DROP COLUMN remapped_to; DROP TABLE backlog;
 CREATE TABLE reevaluations (

@@ -322,17 +322,17 @@ func (l *attentionList) addExceptions(d *facts.Deriver, limit int) (examined int
 func (l *attentionList) addEvidence(d *facts.Deriver, limit int) (examined int, more bool, err error) {
 	err = l.EachLong(func(row txn.Scanner) error {
 		var id int64
-		var state, kept ledger.State
+		var state, standing ledger.State
 		var until ledger.Time
 		var matters bool
-		err := row.Scan(&id, &state, &kept, &until, &matters)
+		err := row.Scan(&id, &state, &standing, &until, &matters)
 		examined++
 		if err != nil || !matters {
 			return err
 		}
 
 		isException := func(r candidate) bool { return r.commitID == id && r.Until == until }
-		i, ok := attention.EvidenceItem(min(state, kept), until, l.Now)
+		i, ok := attention.EvidenceItem(min(state, standing), until, l.Now)
 		if ok && !slices.ContainsFunc(l.rows, isException) {
 			l.add(i, fromEvidence, id, d.Repo.ID, id)
 		}

@@ -46,8 +46,8 @@ type Seen struct {
 	IsLast bool
 }
 
-// A kept is a Seen that was parsed.
-type kept struct {
+// A seenCheckpoint is a Seen that was parsed.
+type seenCheckpoint struct {
 	Seen
 	origin string
 	found  bool // in the database
@@ -72,7 +72,7 @@ type checker struct {
 	step     func(step string, done, total int64)
 	vouchers *signers.Vouchers
 	mapping  mapping
-	kept     []*kept
+	seen     []*seenCheckpoint
 	others   func(ctx context.Context, origin string) ([]Seen, []string)
 	maxKnown int
 }

@@ -288,7 +288,7 @@ func (c *checker) checkStored(org string, l *orgLog) {
 // checkSeen checks the signatures of the checkpoints of a log that were kept elsewhere. The
 // leaves are compared with them as they are read.
 func (c *checker) checkSeen(org string, l *orgLog, isPresent bool) {
-	for _, k := range c.kept {
+	for _, k := range c.seen {
 		if k.origin != l.origin || l.origin == "" {
 			continue
 		}

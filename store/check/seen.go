@@ -19,7 +19,7 @@ func (c *checker) keep(list []Seen) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.What, err)
 		}
-		c.kept = append(c.kept, &kept{Seen: s, origin: checkpoint.Origin})
+		c.seen = append(c.seen, &seenCheckpoint{Seen: s, origin: checkpoint.Origin})
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (c *checker) ask(ctx context.Context, id int64) error {
 
 // checkFound reports the checkpoints of logs that the database does not have.
 func (c *checker) checkFound() {
-	for _, k := range c.kept {
+	for _, k := range c.seen {
 		if !k.found && !k.IsLast {
 			c.Problemf("checkpoint", "", "", "%s is of the log %s, which the database does not have", k.What, k.origin)
 		}

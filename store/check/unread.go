@@ -73,7 +73,7 @@ var unread = []unreadColumn{
 	{"tips", "-row branch ended_at flight level lineage opened_at place policy_version seq truncated",
 		"Which commits the radar compares, and since when: no event says which were withdrawn. They are compared with " +
 			"their commits and their overlaps."},
-	{"overlaps", "+row since told",
+	{"overlaps", "+row announced since",
 		"A row that blocks no commit. When an overlap was found, and what an event has reported of it."},
 	{"overlaps (idle)", "-row +row later level path reason",
 		"No state follows from them. One that blocks a commit, or should, is found."},

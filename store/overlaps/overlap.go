@@ -83,12 +83,12 @@ type pairKey struct{ later, earlier int64 }
 // knownPairs reads the recorded overlaps of a commit.
 func knownPairs(t *txn.Tx, commitID int64) (map[pairKey]PairRow, error) {
 	rows, err := txn.All(t.Reader, scanPair,
-		"SELECT later, earlier, level, told, since FROM overlaps WHERE later = ?", commitID)
+		"SELECT later, earlier, level, announced, since FROM overlaps WHERE later = ?", commitID)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)
 	}
 	asEarlier, err := txn.All(t.Reader, scanPair,
-		"SELECT later, earlier, o.level, told, since "+withLater+"WHERE "+laterThan, commitID)
+		"SELECT later, earlier, o.level, announced, since "+withLater+"WHERE "+laterThan, commitID)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)
 	}
@@ -103,8 +103,8 @@ func knownPairs(t *txn.Tx, commitID int64) (map[pairKey]PairRow, error) {
 // savePairs writes overlaps, sorted by key.
 func savePairs(t *txn.Tx, pairs []PairRow) error {
 	slices.SortFunc(pairs, comparePairs)
-	rows := sqldb.NewRows("INSERT INTO overlaps (later, earlier, level, told, since, path, reason) VALUES ", `
-ON CONFLICT (later, earlier) DO UPDATE SET level = excluded.level, told = excluded.told, since = excluded.since,
+	rows := sqldb.NewRows("INSERT INTO overlaps (later, earlier, level, announced, since, path, reason) VALUES ", `
+ON CONFLICT (later, earlier) DO UPDATE SET level = excluded.level, announced = excluded.announced, since = excluded.since,
   path = excluded.path, reason = excluded.reason`, 7)
 	for _, p := range pairs {
 		rows.Add(p.later, p.Earlier, int64(p.Level), int64(p.reported), int64(p.since), p.Path, string(p.Reason))

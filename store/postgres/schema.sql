@@ -34,7 +34,7 @@ CREATE TABLE orgs (
   log_first         bigint           NOT NULL DEFAULT 0,
   log_built         bigint           NOT NULL DEFAULT -1,
   log_public        bigint           NOT NULL DEFAULT 0,
-  unlogged_settings text             NOT NULL DEFAULT '',
+  unlogged_settings text COLLATE "C" NOT NULL DEFAULT '',
   violations        bigint           NOT NULL DEFAULT 0,
   open_violations   bigint           NOT NULL DEFAULT 0,
   created_at        bigint           NOT NULL,
@@ -287,7 +287,7 @@ CREATE TABLE tokens (
   rule_id      bigint           NOT NULL DEFAULT 0,
   created_by   text COLLATE "C" NOT NULL DEFAULT '',
   auth_time    bigint           NOT NULL DEFAULT 0,
-  client       text             NOT NULL DEFAULT '',
+  client       text COLLATE "C" NOT NULL DEFAULT '',
   client_at    bigint           NOT NULL DEFAULT 0,
   created_at   bigint           NOT NULL,
   expires_at   bigint           NOT NULL,
@@ -700,13 +700,13 @@ CREATE INDEX tips_in_flight ON tips (repo_id, commit_id) WHERE flight = 1;
 CREATE INDEX tips_conflicting ON tips (repo_id, commit_id) WHERE flight = 1 AND level = 3;
 
 CREATE TABLE "overlaps" (
-  later   bigint           NOT NULL,
-  earlier bigint           NOT NULL,
-  level   bigint           NOT NULL,
-  told    bigint           NOT NULL,
-  since   bigint           NOT NULL,
-  path    text COLLATE "C" NOT NULL,
-  reason  text COLLATE "C" NOT NULL,
+  later     bigint           NOT NULL,
+  earlier   bigint           NOT NULL,
+  level     bigint           NOT NULL,
+  announced bigint           NOT NULL,
+  since     bigint           NOT NULL,
+  path      text COLLATE "C" NOT NULL,
+  reason    text COLLATE "C" NOT NULL,
   PRIMARY KEY (later, earlier)
 );
 
@@ -789,20 +789,20 @@ CREATE INDEX environments_by_org ON environments (org_id, repo_id);
 ---- store/backlog: what is done later ----
 
 CREATE TABLE backlog (
-  repo_id    bigint NOT NULL REFERENCES repos,
-  kind       text   NOT NULL,
-  ref        bigint NOT NULL,
-  org_id     bigint NOT NULL REFERENCES orgs,
-  cause_type text   NOT NULL,
-  cause_id   text   NOT NULL,
-  position   bigint NOT NULL,
-  again      bigint NOT NULL DEFAULT 0,
-  since      bigint NOT NULL,
-  not_before bigint NOT NULL,
-  tries      bigint NOT NULL DEFAULT 0,
-  error      text   NOT NULL DEFAULT '',
-  holder     text   NOT NULL DEFAULT '',
-  held_until bigint NOT NULL DEFAULT 0,
+  repo_id    bigint           NOT NULL REFERENCES repos,
+  kind       text COLLATE "C" NOT NULL,
+  ref        bigint           NOT NULL,
+  org_id     bigint           NOT NULL REFERENCES orgs,
+  cause_type text COLLATE "C" NOT NULL,
+  cause_id   text COLLATE "C" NOT NULL,
+  position   bigint           NOT NULL,
+  again      bigint           NOT NULL DEFAULT 0,
+  since      bigint           NOT NULL,
+  not_before bigint           NOT NULL,
+  tries      bigint           NOT NULL DEFAULT 0,
+  error      text COLLATE "C" NOT NULL DEFAULT '',
+  holder     text COLLATE "C" NOT NULL DEFAULT '',
+  held_until bigint           NOT NULL DEFAULT 0,
   PRIMARY KEY (repo_id, kind, ref)
 );
 CREATE INDEX backlog_by_time ON backlog (org_id, kind, not_before);

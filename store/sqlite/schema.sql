@@ -735,13 +735,13 @@ CREATE INDEX tips_conflicting ON tips (repo_id, commit_id) WHERE flight = 1 AND 
 
 -- A row is a pair of tips that overlap: an index by earlier would cost each registration many pages.
 CREATE TABLE overlaps (
-  later   INTEGER NOT NULL,
-  earlier INTEGER NOT NULL,
-  level   INTEGER NOT NULL,
-  told    INTEGER NOT NULL, -- the highest level that an event has reported
-  since   INTEGER NOT NULL,
-  path    TEXT    NOT NULL, -- the one with the strongest overlap, and the reason
-  reason  TEXT    NOT NULL,
+  later     INTEGER NOT NULL,
+  earlier   INTEGER NOT NULL,
+  level     INTEGER NOT NULL,
+  announced INTEGER NOT NULL, -- the highest level that an event has reported
+  since     INTEGER NOT NULL,
+  path      TEXT    NOT NULL, -- the one with the strongest overlap, and the reason
+  reason    TEXT    NOT NULL,
   PRIMARY KEY (later, earlier)
 ) STRICT, WITHOUT ROWID;
 
