@@ -166,6 +166,33 @@ func TestNoRepository(t *testing.T) {
 	}
 }
 
+// A message of git names a mount point only if git has stopped there.
+func TestMountPointInAMessage(t *testing.T) {
+	const (
+		gone = "fatal: not a git repository (or any of the parent directories): .git"
+		at   = "fatal: not a git repository (or any parent up to mount point "
+		stop = ")\nStopping at filesystem boundary (GIT_DISCOVERY_ACROSS_FILESYSTEM not set)."
+	)
+	for name, test := range map[string]struct{ stderr, want string }{
+		"no repository":            {gone, ""},
+		"a mount point":            {at + "/mnt" + stop, "/mnt"},
+		"the root":                 {at + "/" + stop, "/"},
+		"a name with brackets":     {at + "/volume (a)" + stop, "/volume (a)"},
+		"a name with a line feed":  {at + "/a)\nb" + stop, "/a)\nb"},
+		"after a warning":          {"warning: unable to access '/root/.gitconfig'\n" + at + "/mnt" + stop, "/mnt"},
+		"a message that goes on":   {at + "/mnt" + stop + "\n", "/mnt"},
+		"another message":          {"fatal: bad config line 1 in file .git/config", ""},
+		"a gitfile without target": {"fatal: not a git repository: ../.git/modules/sub", ""},
+		"nothing":                  {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := mountPoint(test.stderr); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 // Git does not search on another file system, such as above a mounted volume of a container. A broken
 // clone on the same file system is still an error.
 func TestMountPoint(t *testing.T) {
