@@ -12,12 +12,12 @@ import (
 func TestSecretsAreReadAsEditorsAndShellsWriteThem(t *testing.T) {
 	const variable = "LEDGERD_TOKEN_FILE"
 	for name, test := range map[string]struct{ text, want, fault string }{
-		"alone":             {"ldg_x", "ldg_x", ""},
-		"with a line feed":  {"ldg_x\n", "ldg_x", ""},
-		"of Windows":        {"\ufeffldg_x\r\n", "ldg_x", ""},
-		"in UTF-16":         {"\xff\xfel\x00", "", "UTF-16"},
-		"empty":             {"", "", "is empty"},
-		"a byte order mark": {"\ufeff\r\n", "", "is empty"},
+		"without a line feed": {"ldg_x", "ldg_x", ""},
+		"with a line feed":    {"ldg_x\n", "ldg_x", ""},
+		"written on Windows":  {"\ufeffldg_x\r\n", "ldg_x", ""},
+		"in UTF-16":           {"\xff\xfel\x00", "", "UTF-16"},
+		"empty":               {"", "", "is empty"},
+		"a byte order mark":   {"\ufeff\r\n", "", "is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "secret")

@@ -86,8 +86,8 @@ func split(text string, isSeparator func(rune) bool) (parts []string) {
 	return parts
 }
 
-// checkOptions returns an error if the fields before a key, some of which are lists of options, say that
-// it does not sign, or not always. Options about logins are not read.
+// checkOptions returns an error if an option in the fields before a key excludes or limits the key as a
+// signer. Options about logins are not read.
 func checkOptions(fields []string) error {
 	limit := ""
 	for _, field := range fields {
