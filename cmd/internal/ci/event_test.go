@@ -202,17 +202,18 @@ func TestCommitOfWorkflowRun(t *testing.T) {
 // The head_branch of a workflow_run is a branch of the repository, unless the run was started by a
 // merge queue or a release.
 func TestRefOfWorkflowRun(t *testing.T) {
-	for event, test := range map[string]struct {
-		headBranch string
-		want       Job
+	for headBranch, test := range map[string]struct {
+		event string
+		want  Job
 	}{
-		"push":         {"feature/login", Job{Event: Push, Branch: "feature/login"}},
-		"pull_request": {"feature/login", Job{Event: Push, Branch: "feature/login"}}, // the number is unknown
-		"merge_group":  {"gh-readonly-queue/main/pr-42-" + base, Job{Event: MergeQueue, Target: "main", Base: base}},
-		"release":      {"v1.4.0", Job{Event: Tag, Tag: "v1.4.0"}},
+		"feature/login":                        {"push", Job{Event: Push, Branch: "feature/login"}},
+		"feature/logout":                       {"pull_request", Job{Event: Push, Branch: "feature/logout"}}, // the number is unknown
+		"gh-readonly-queue/main/pr-42-" + base: {"merge_group", Job{Event: MergeQueue, Target: "main", Base: base}},
+		"release/pr-42-" + base:                {"merge_group", Job{Event: MergeQueue}}, // a queue has no such branch
+		"v1.4.0":                               {"release", Job{Event: Tag, Tag: "v1.4.0"}},
 	} {
-		t.Run(event, func(t *testing.T) {
-			run := `{"event": "` + event + `", "head_sha": "` + head + `", "head_branch": "` + test.headBranch + `"}`
+		t.Run(headBranch, func(t *testing.T) {
+			run := `{"event": "` + test.event + `", "head_sha": "` + head + `", "head_branch": "` + headBranch + `"}`
 			j := jobOfEvent{event: "workflow_run", payload: `{"workflow_run": ` + run + `}`}.detect(t)
 			got := Job{Event: j.Event, Branch: j.Branch, Target: j.Target, Base: j.Base, Tag: j.Tag}
 			if j.Commit != head || asJSON(t, got) != asJSON(t, test.want) {

@@ -116,8 +116,8 @@ const queuePrefix = "gh-readonly-queue/"
 // leaveQueue removes the branch of a commit in a merge queue, which exists only in the queue. Its
 // name, such as gh-readonly-queue/main/pr-42-SHA, says what the target and its tip are.
 func (r *reader) leaveQueue() {
-	name := strings.TrimPrefix(r.job.Branch, queuePrefix)
-	if target, entry, ok := cutLast(name, "/pr-"); ok && r.job.Target == "" {
+	name, isQueue := strings.CutPrefix(r.job.Branch, queuePrefix)
+	if target, entry, ok := cutLast(name, "/pr-"); ok && isQueue && r.job.Target == "" {
 		_, tip, _ := cutLast(entry, "-")
 		r.job.Target, r.job.Base = target, object(tip)
 	}
