@@ -110,8 +110,8 @@ func TestCommitOfEvent(t *testing.T) {
 	}
 }
 
-// The job of a push knows what its branch had before. A job about another event, or about another commit than
-// the pushed one, does not.
+// The first job of a push knows what its branch had before. A retry, which may be late, or a job about another event
+// or another commit than the pushed one, does not.
 func TestCommitBeforeAPush(t *testing.T) {
 	const none = "0000000000000000000000000000000000000000"
 	moved := func(e jobOfEvent, before, after string) map[string]string {
@@ -120,9 +120,9 @@ func TestCommitBeforeAPush(t *testing.T) {
 	}
 	request := jobOfEvent{event: "pull_request",
 		payload: `, "pull_request": {"number": 42, "head": {"ref": "x", "sha": "` + head + `"}}`}
-	gitLab := func(more ...string) map[string]string {
-		return variablesOf(append([]string{"GITLAB_CI", "true", "CI_COMMIT_SHA", head, "CI_COMMIT_BEFORE_SHA", merge},
-			more...)...)
+	retried := func(variables map[string]string, attempt string) map[string]string {
+		variables["GITHUB_RUN_ATTEMPT"] = attempt
+		return variables
 	}
 	for name, test := range map[string]struct {
 		variables map[string]string
@@ -132,6 +132,10 @@ func TestCommitBeforeAPush(t *testing.T) {
 		"Gitea: a push":              {moved(jobOfEvent{event: "push", on: "GITEA"}, merge, tip), merge},
 		"Gitea: a call for a push":   {moved(jobOfEvent{event: workflowCall, on: "GITEA"}, merge, tip), merge},
 		"Forgejo: a push":            {moved(jobOfEvent{event: "push", on: "FORGEJO"}, merge, tip), merge},
+		"GitHub: a retry":            {retried(moved(jobOfEvent{event: "push"}, merge, tip), "2"), ""},
+		"GitHub: a first attempt":    {retried(moved(jobOfEvent{event: "push"}, merge, tip), "1"), merge},
+		"Gitea: a retry":             {retried(moved(jobOfEvent{event: "push", on: "GITEA"}, merge, tip), "12"), ""},
+		"Forgejo: a retry":           {retried(moved(jobOfEvent{event: "push", on: "FORGEJO"}, merge, tip), "2"), ""},
 		"GitHub: a new branch":       {moved(jobOfEvent{event: "push"}, none, tip), ""},
 		"GitHub: not a commit":       {moved(jobOfEvent{event: "push"}, "-x", tip), ""},
 		"GitHub: of another commit":  {moved(jobOfEvent{event: "push"}, merge, head), ""},
@@ -141,12 +145,8 @@ func TestCommitBeforeAPush(t *testing.T) {
 		"GitHub: another head":       {moved(request, merge, tip), ""},
 		"GitHub: a new pull request": {moved(request, "", ""), ""},
 
-		"GitLab: a push":          {gitLab("CI_COMMIT_BRANCH", "x"), merge},
-		"GitLab: a new branch":    {gitLab("CI_COMMIT_BRANCH", "x", "CI_COMMIT_BEFORE_SHA", none), ""},
-		"GitLab: a tag":           {gitLab("CI_COMMIT_TAG", "v1"), ""},
-		"GitLab: a merge request": {gitLab("CI_MERGE_REQUEST_IID", "42"), ""},
-		"GitLab: a chat":          {gitLab("CI_PIPELINE_SOURCE", "chat"), ""},
-
+		"GitLab: a push, or a retry": {variablesOf("GITLAB_CI", "true", "CI_COMMIT_SHA", head, "CI_COMMIT_BRANCH", "x",
+			"CI_COMMIT_BEFORE_SHA", merge), ""},
 		"Jenkins: what it has built before": {variablesOf("JENKINS_URL", "https://jenkins.example.com/", "GIT_COMMIT", head,
 			"GIT_BRANCH", "origin/x", "GIT_PREVIOUS_COMMIT", merge), ""},
 	} {

@@ -9,8 +9,8 @@ import (
 func readGitHub(r *reader) {
 	r.readActions()
 	run := r.get("GITHUB_RUN_ID")
-	if attempt := r.get("GITHUB_RUN_ATTEMPT"); attempt != "" && attempt != "1" {
-		run += "/attempts/" + attempt
+	if r.isRetry() {
+		run += "/attempts/" + r.get("GITHUB_RUN_ATTEMPT")
 	}
 	r.setRun(r.repoOfActions() + "/actions/runs/" + run)
 }
@@ -27,6 +27,12 @@ func readGitea(r *reader) {
 func readForgejo(r *reader) {
 	r.readActions()
 	r.setRun(r.repoOfActions() + "/actions/runs/" + r.get("GITHUB_RUN_NUMBER"))
+}
+
+// isRetry reports whether the run of the job was started again.
+func (r *reader) isRetry() bool {
+	attempt := r.get("GITHUB_RUN_ATTEMPT")
+	return attempt != "" && attempt != "1"
 }
 
 func (r *reader) repoOfActions() string {
@@ -60,7 +66,7 @@ func (r *reader) readActions() {
 	default:
 		r.needCommit(eventName(name) + " names no commit, and GITHUB_SHA is the tip of the default branch")
 	}
-	if r.job.Branch != "" && r.job.Commit == event.After {
+	if r.job.Branch != "" && r.job.Commit == event.After && !r.isRetry() {
 		r.job.Before = object(event.Before)
 	}
 }

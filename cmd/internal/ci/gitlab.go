@@ -18,7 +18,6 @@ func readGitLab(r *reader) {
 	default:
 		r.setBranch("CI_COMMIT_BRANCH")
 		r.commit("CI_COMMIT_SHA")
-		r.job.Before = object(r.get("CI_COMMIT_BEFORE_SHA"))
 	}
 }
 

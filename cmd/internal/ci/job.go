@@ -32,7 +32,8 @@ type Job struct {
 	Target string `json:"target,omitzero"`
 	// Base is a commit of the target, as reported by the provider.
 	Base string `json:"base,omitzero"`
-	// Before is what the branch had before the push that started the job.
+	// Before is what the branch had before the push that started the job. It is empty if the job is a retry,
+	// or the provider does not report that: the branch may have moved since.
 	Before string `json:"before,omitzero"`
 	Tag    string `json:"tag,omitzero"`
 	// PullRequest is the number of the pull or merge request.

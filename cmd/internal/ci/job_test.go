@@ -55,7 +55,7 @@ func TestDetect(t *testing.T) {
 	for name, want := range map[string]Job{
 		"github_push": onGitHub(Job{Event: Push, Commit: head, Branch: "feature/login", Before: base}),
 		"github_pull_request": {Provider: GitHub, Event: PullRequest, Commit: head, Branch: "feature/login", Target: "main",
-			Base: base, Before: merge, PullRequest: "42", RunURL: run + "/attempts/2", RepoURL: gitHub, Slug: "acme/api"},
+			Base: base, PullRequest: "42", RunURL: run + "/attempts/2", RepoURL: gitHub, Slug: "acme/api"},
 		"github_pull_request_no_event": onGitHub(Job{Event: PullRequest, NoCommit: unknownHead, Branch: "feature/login",
 			Target: "main", PullRequest: "42"}),
 		"github_fork": onGitHub(Job{Event: PullRequest, Commit: head, Branch: "fork/grace/main", Target: "main", Base: base,
@@ -86,7 +86,7 @@ func TestDetect(t *testing.T) {
 		"forgejo_tag": {Provider: Forgejo, Event: Tag, Commit: head, Tag: "v1.4.0",
 			RunURL: gitea + "/actions/runs/417", RepoURL: gitea, Slug: "acme/api"},
 
-		"gitlab_push": {Provider: GitLab, Event: Push, Commit: head, Branch: "feature/login", Before: base, RunURL: job,
+		"gitlab_push": {Provider: GitLab, Event: Push, Commit: head, Branch: "feature/login", RunURL: job,
 			RepoURL: gitLab, Slug: "acme/backend/api"},
 		"gitlab_merge_request": {Provider: GitLab, Event: PullRequest, Commit: head, Branch: "feature/login",
 			Target: "main", Base: base, PullRequest: "42", RunURL: job, RepoURL: gitLab, Slug: "acme/backend/api"},
