@@ -72,6 +72,9 @@ func TestWhyAVisitorCannotReview(t *testing.T) {
 	const command = "ledgerd review approve acme/api --commit 666666666666 --key me.key"
 	e := newReviewEnv(t)
 	e.signIn(e.admin).get(reviewPath).want(200).has("You are signed in with an API token", command)
+	e.signIn(e.writer).get(reviewPath).want(200).has("You are signed in with an API token", command)
+	e.signIn(e.reader).get(reviewPath).want(200).has("with an API token that may only read", "sign in as a member").
+		hasNot(command, "In a terminal")
 	e.member("rob", 0).get(reviewPath).want(200).has("Your role cannot review commits").hasNot(command)
 	e.member("ann", 0).get(reviewPath).want(200).hasNot("with an API token", "Your role", "The CA for people", "No CA")
 

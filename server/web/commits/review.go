@@ -40,6 +40,9 @@ func reviewerOf(v *page.Visit, c ledger.Commit, repo ledger.Repo) (*reviewer, *n
 		return nil, nil, err
 	}
 	switch {
+	case (!t.IsSignIn || t.Member == "") && !v.May(ledger.Write):
+		const why = "You are signed in with an API token that may only read: sign in as a member to review here."
+		return nil, &nonReviewer{why, false}, nil
 	case !t.IsSignIn || t.Member == "":
 		return nil, &nonReviewer{"You are signed in with an API token: sign in as a member to review here.", true}, nil
 	case !v.May(ledger.Write):
