@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +55,7 @@ func TestMain(m *testing.M) {
 //   - grab NAME FILE REGEXP sets a variable to the match of the first group.
 //   - unpack FILE DEST decompresses a gzip file.
 //   - sql DATABASE FILE runs the statement in a file on a database file, as another program does.
+//   - refuse NAME FROM WHAT URL starts a proxy that answers not_found to some requests (see scriptRefuse).
 //   - job NAME sets the variables of a recorded CI job, job alone removes them.
 //
 // The condition [sqlite] is false when TestOnPostgreSQL runs the scripts, and [push] and [full] at lower levels than
@@ -113,6 +115,7 @@ func runScripts(t *testing.T, dir string, setUp func(*testscript.Env) error) {
 			"sql":     scriptSQL,
 			"job":     scriptJob,
 			"proxy":   scriptProxy,
+			"refuse":  scriptRefuse,
 			"idtoken": scriptIDToken,
 		},
 	})
@@ -279,9 +282,7 @@ func scriptProxy(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: proxy NAME strip|leave PATH URL")
 	}
 	path := args[2]
-	target, err := url.Parse(args[3])
-	ts.Check(err)
-	var handler http.Handler = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	handler := forwardTo(ts, args[3])
 	if args[1] == "strip" {
 		handler = http.StripPrefix(path, handler)
 	}
@@ -290,6 +291,41 @@ func scriptProxy(ts *testscript.TestScript, neg bool, args []string) {
 	proxy := httptest.NewServer(mux)
 	ts.Defer(proxy.Close)
 	ts.Setenv(args[0], proxy.URL+path)
+}
+
+// forwardTo returns a reverse proxy of a server.
+func forwardTo(ts *testscript.TestScript, address string) http.Handler {
+	target, err := url.Parse(address)
+	ts.Check(err)
+	return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+}
+
+// scriptRefuse starts a reverse proxy, and sets a variable to its URL. The proxy answers that there is nothing to
+// requests whose method and path match WHAT, from the first request on that matches FROM.
+func scriptRefuse(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: refuse NAME FROM WHAT URL")
+	}
+
+	from, what := regexp.MustCompile(args[1]), regexp.MustCompile(args[2])
+	forward := forwardTo(ts, args[3])
+	var begun atomic.Bool
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request := r.Method + " " + r.URL.Path
+		if from.MatchString(request) {
+			begun.Store(true)
+		}
+		if !begun.Load() || !what.MatchString(request) {
+			forward.ServeHTTP(w, r)
+			return
+		}
+
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"status":404,"code":"not_found","title":"Not found","detail":"not found"}`)
+	}))
+	ts.Defer(proxy.Close)
+	ts.Setenv(args[0], proxy.URL)
 }
 
 func scriptUnpack(ts *testscript.TestScript, neg bool, args []string) {

@@ -118,9 +118,10 @@ that the clone lacks is fetched. If that does not give a change record, nothing
 is registered, except with --allow-incomplete.
 
 A commit does not replace a tip of its branch that is built on it: it may have
-been registered late. If the job is of the push that has moved the branch back
-to it, or origin has the branch there (with --fetch), the tip is withdrawn and
-replaced; otherwise the command says which tip stays.`,
+been registered late. In a CI job about the commit, the tip is withdrawn and
+replaced if origin has the branch at the commit, or if origin does not answer
+and the job is the first of the push that has moved the branch back from the
+tip. Otherwise the command says which tip stays, and how to replace it.`,
 		Example: `  ledgerd commit register acme/api
   ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,
 		RunE: p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
@@ -144,12 +145,11 @@ replaced; otherwise the command says which tip stays.`,
 			if err != nil {
 				return err
 			}
-			gone, err := job.replaceTip(ctx, c, local, &commit, q.Fetch)
+			gone, err := job.replaceTip(ctx, p, c, local, &commit)
 			if err != nil {
 				return err
 			}
 			warnOfGaps(p, local, commit, job)
-			warnOfTip(p, commit, q.Fetch)
 			return p.Confirm(commit, func() {
 				if gone != "" {
 					terminal.Printf(p.Stdout, "Withdrew %s: %s was moved back\n", name.At(gone), terminal.Clean(local.Branch))

@@ -177,9 +177,10 @@ func (g Repo) remoteRefs(ctx context.Context, refs []string) (map[string]string,
 	return heads, nil
 }
 
-// RemoteHead asks origin for the commit of one of its branches. It is empty if there is no such branch.
+// RemoteHead asks origin for the commit of one of its branches, for at most 10 seconds. It is empty if there is no
+// such branch.
 func (g Repo) RemoteHead(ctx context.Context, branch string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxFetchTime)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	ref := localBranch + branch
 	heads, err := g.remoteRefs(ctx, []string{ref})
