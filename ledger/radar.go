@@ -55,7 +55,8 @@ type RadarResult struct {
 	// there were more.
 	Overlaps  []RadarPair `json:"overlaps"`
 	Truncated bool        `json:"truncated"`
-	// Behind is the tip of its branch that a registration has not replaced, since it is built on the commit.
+	// Behind is the tip of its branch in flight that a registration has not replaced, since it is built on the
+	// commit.
 	Behind string `json:"behind,omitzero"`
 }
 

@@ -113,7 +113,7 @@ func MarkAllTips(t *txn.Tx, repoID int64) error {
 // takeBranch reports whether a registered commit becomes the tip of its branch, and
 // ends the tips that it supersedes. If branch is empty, a commit that was a tip stays
 // one. An ancestor of the current tip does not become the tip: it was pushed late, or
-// again. behind is then this tip.
+// again. behind is then this tip, if it is in flight.
 func (ra *Radar) takeBranch(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, branch string) (isTip bool, behind string,
 	err error) {
 	if branch == "" {
@@ -124,10 +124,19 @@ func (ra *Radar) takeBranch(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, bra
 	if err != nil {
 		return false, "", err
 	}
+
+	isTip = true
 	for _, o := range others {
-		if o.HasAncestor(c.SHA) {
-			return false, o.SHA, nil
+		if !o.HasAncestor(c.SHA) {
+			continue
 		}
+		isTip = false
+		if o.InFlightAt(d.Contract.Radar, t.Now) {
+			behind = o.SHA
+		}
+	}
+	if !isTip {
+		return false, behind, nil
 	}
 	return true, "", ra.endEach(t, d, radarindex.Superseded, others)
 }

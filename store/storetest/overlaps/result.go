@@ -218,11 +218,19 @@ func (s suite) TestARegistrationSaysWhichTipStays(t *testing.T) {
 		{"its child, which is deployed", func(fx *fixture, ci *storetest.Signer) {
 			fx.pushAs(sha(1), above("one"))
 			ci.Deploy(sha(1))
-		}, sha(1)},
+		}, ""},
+		{"its child, which has landed", func(fx *fixture, _ *storetest.Signer) {
+			fx.pushAs(sha(1), above("one"))
+			fx.pushAs(sha(3), ledger.Registration{Branch: "two", Contained: []string{sha(1)}})
+		}, ""},
+		{"its child, which is withdrawn", func(fx *fixture, _ *storetest.Signer) {
+			fx.pushAs(sha(1), above("one"))
+			must.OK(t, fx.Withdraw(t.Context(), "acme", "api", sha(1)))
+		}, ""},
 		{"its child, which is too old", func(fx *fixture, _ *storetest.Signer) {
 			fx.pushAs(sha(1), above("one"))
 			fx.Clock.Advance(31 * 24 * time.Hour)
-		}, sha(1)},
+		}, ""},
 		{"its child on another branch", func(fx *fixture, _ *storetest.Signer) { fx.pushAs(sha(1), above("two")) }, ""},
 		{"one that is not built on it", func(fx *fixture, _ *storetest.Signer) {
 			fx.push(sha(1), "one", edit("cmd/root.go", 20))
@@ -247,6 +255,17 @@ func (s suite) TestARegistrationSaysWhichTipStays(t *testing.T) {
 				t.Errorf("in flight %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+func (s suite) TestACommitIsBehindATipInFlightAboveADeployedOne(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.push(sha(0), "one", edit("cmd/root.go", 10))
+	fx.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(0)}})
+	fx.NewSigner("cn=ci,ou=build,o=acme").Deploy(sha(1))
+	fx.pushAs(sha(2), ledger.Registration{Branch: "one", Parents: []string{sha(1)}, Ancestors: []string{sha(0), sha(1)}})
+	if got := fx.pushAs(sha(0), ledger.Registration{Branch: "one"}).Behind; got != sha(2) {
+		t.Errorf("behind %q, want %q", got, sha(2))
 	}
 }
 
