@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -28,31 +29,59 @@ func (c *Contract) MissesReview(statuses []ledger.RequirementStatus) bool {
 }
 
 // NoteEarlier adds to the reasons of missing reviews of a commit, which has a tree, that an earlier one has
-// them, and why they do not count. The commits are given newest first.
-func (c *Contract) NoteEarlier(statuses []ledger.RequirementStatus, tree string, commits []Earlier) {
+// them, and why they do not count. The commits are given newest first, and are read until each missing review is
+// explained. It returns the error of the first commit that has one.
+func (c *Contract) NoteEarlier(
+	statuses []ledger.RequirementStatus, tree string, commits iter.Seq2[Earlier, error],
+) error {
+	var missing []int // indexes of requirements
 	for i := range statuses[:min(len(statuses), len(c.Requirements))] {
-		r, s := &c.Requirements[i], &statuses[i]
-		if !r.missesReview(s) {
-			continue
-		}
-		for _, e := range commits {
-			isCounted := func(name string) bool { return slices.Contains(s.SignersCounted, name) }
-			signers := slices.DeleteFunc(slices.Clone(e.Requirements[i].SignersCounted), isCounted)
-			if why := r.whyNotCarried(tree, e.Tree); len(signers) > 0 && why != "" {
-				s.Reason += "; " + ledger.Short(e.Commit) + ", an earlier commit of the branch, was reviewed by " +
-					text.JoinFirst(signers, " and ") + ", " + why
-				break
-			}
+		if c.Requirements[i].missesReview(&statuses[i]) {
+			missing = append(missing, i)
 		}
 	}
+	for e, err := range commits {
+		if err != nil {
+			return err
+		}
+		missing = slices.DeleteFunc(missing, func(i int) bool {
+			note := c.Requirements[i].noteOf(e, i, &statuses[i], tree)
+			statuses[i].Reason += note
+			return note != ""
+		})
+		if len(missing) == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// noteOf says who has signed an earlier commit for the requirement, which is the ith, and not the commit with the
+// status and the tree, and why this does not count. It is empty if nobody has, or it may count.
+func (r *Requirement) noteOf(e Earlier, i int, s *ledger.RequirementStatus, tree string) string {
+	isCounted := func(name string) bool { return slices.Contains(s.SignersCounted, name) }
+	signers := slices.DeleteFunc(slices.Clone(e.Requirements[i].SignersCounted), isCounted)
+	why := r.whyNotCarried(tree, e.Tree)
+	if len(signers) == 0 || why == "" {
+		return ""
+	}
+	verb := "signed"
+	if r.isOfReviews() {
+		verb = "reviewed"
+	}
+	return "; " + ledger.Short(e.Commit) + ", an earlier commit of the branch, was " + verb + " by " +
+		text.JoinFirst(signers, " and ") + ", " + why
 }
 
 // missesReview reports whether a requirement for reviews is not met. Those are for reviews that are about them
 // by name, and those for which the commit's author does not count.
 func (r *Requirement) missesReview(s *ledger.RequirementStatus) bool {
-	isReview := r.ExcludeAuthor != AuthorCounts || strings.HasPrefix(r.Predicate, "review:")
+	isReview := r.ExcludeAuthor != AuthorCounts || r.isOfReviews()
 	return isReview && s.Applies && !s.Met && r.State != ledger.Deployed
 }
+
+// isOfReviews reports whether the requirement is about reviews by name.
+func (r *Requirement) isOfReviews() bool { return strings.HasPrefix(r.Predicate, "review:") }
 
 // whyNotCarried says why evidence does not carry by tree between commits of two trees. It is empty if it may.
 func (r *Requirement) whyNotCarried(a, b string) string {

@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"errors"
+	"iter"
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -39,6 +42,8 @@ func TestReasonNamesTheReviewOfAnEarlierCommit(t *testing.T) {
 			[]Earlier{of("a", "1", bob)}, another},
 		"not for reviews": {`{"state":"PROMOTABLE","predicate":"test:*"}`, nil, "2", []Earlier{of("a", "1", bob)}, ""},
 		"not by the author": {`{"state":"PROMOTABLE","predicate":"approval:*","exclude_author":true}`, nil, "2",
+			[]Earlier{of("a", "1", bob)}, strings.Replace(another, "reviewed", "signed", 1)},
+		"not by the author, for reviews": {`{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true}`, nil, "2",
 			[]Earlier{of("a", "1", bob)}, another},
 		"a deployment": {`{"state":"DEPLOYED","predicate":"deploy:*","exclude_author":true}`, nil, "2",
 			[]Earlier{of("a", "1", bob)}, ""},
@@ -57,12 +62,61 @@ func TestReasonNamesTheReviewOfAnEarlierCommit(t *testing.T) {
 			statuses := c.Derive(f, policyNow).Requirements
 			before := statuses[0].Reason
 			if c.MissesReview(statuses) {
-				c.NoteEarlier(statuses, test.tree, test.earlier)
+				must.OK(t, c.NoteEarlier(statuses, test.tree, readAll(test.earlier)))
 			}
 			got, ok := strings.CutPrefix(statuses[0].Reason, before)
 			if !ok || !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
 				t.Errorf("reason %q, want %q added to %q", statuses[0].Reason, test.want, before)
 			}
 		})
+	}
+}
+
+// readAll returns commits that can be read.
+func readAll(list []Earlier) iter.Seq2[Earlier, error] {
+	return func(yield func(Earlier, error) bool) {
+		for _, e := range list {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Earlier commits take long to read. So they are read only until each missing review is explained.
+func TestNoMoreEarlierCommitsAreReadThanNeeded(t *testing.T) {
+	c := mustParse(t, `{"state":"PROMOTABLE","predicate":"review:*"}`,
+		`{"state":"PROMOTABLE","predicate":"review:security"}`)
+	f := attested()
+	f.Branch, f.Targets = "topic", []string{"main"}
+	list := []Earlier{
+		{Requirements: []ledger.RequirementStatus{{}, {}}},
+		{Requirements: []ledger.RequirementStatus{{SignersCounted: []string{bob}}, {}}},
+		{Requirements: []ledger.RequirementStatus{{SignersCounted: []string{bob}}, {SignersCounted: []string{bob}}}},
+		{},
+	}
+	for i := range list {
+		list[i].Tree = "1"
+	}
+
+	read := 0
+	count := func(yield func(Earlier, error) bool) {
+		readAll(list)(func(e Earlier, err error) bool { read++; return yield(e, err) })
+	}
+	statuses := c.Derive(f, policyNow).Requirements
+	must.OK(t, c.NoteEarlier(statuses, "2", count))
+	if read != 3 {
+		t.Errorf("%d commits were read, want 3", read)
+	}
+	for _, s := range statuses {
+		if strings.Count(s.Reason, "an earlier commit") != 1 {
+			t.Errorf("reason %q", s.Reason)
+		}
+	}
+
+	unread := errors.New("unread")
+	fail := func(yield func(Earlier, error) bool) { yield(Earlier{}, unread) }
+	if err := c.NoteEarlier(statuses, "2", fail); !errors.Is(err, unread) {
+		t.Errorf("got %v, want %v", err, unread)
 	}
 }

@@ -10,8 +10,12 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// maxEarlier is the number of earlier commits of a branch that are asked for reviews.
-const maxEarlier = 20
+const (
+	// maxEarlier is the number of earlier commits of a branch that are asked for reviews.
+	maxEarlier = 5
+	// maxSkipped is the number of earlier commits among which these are, because others have no attestations.
+	maxSkipped = 20
+)
 
 // noteEarlier adds to the reasons of missing reviews which earlier commit of the branch has them. A mainline's
 // commits follow each other, so they need none.
@@ -22,27 +26,33 @@ func (li *Lists) noteEarlier(rd txn.Reader, s *facts.Commit, statuses []ledger.R
 		return nil
 	}
 	ids, err := earlierCommits(rd, s)
-	if err != nil || ids == nil {
-		return err
-	}
-	list, err := li.states.ReadCommits(rd, d, ids)
 	if err != nil {
 		return err
 	}
-
-	earlier := make([]policy.Earlier, len(list))
-	for i, e := range list {
-		e.Facts.Targets, e.Facts.Target = s.Facts.Targets, s.Facts.Target // they may be those that are asked about
-		e.Facts.Carried = nil                                             // who signed that has reviewed another commit
-		derived := d.Contract.Derive(e.Facts, rd.Now)
-		earlier[i] = policy.Earlier{Commit: e.SHA, Tree: e.Tree, Requirements: derived.Requirements}
-	}
-	d.Contract.NoteEarlier(statuses, s.Tree, earlier)
-	return nil
+	return d.Contract.NoteEarlier(statuses, s.Tree, func(yield func(policy.Earlier, error) bool) {
+		for _, id := range ids {
+			if !yield(li.readEarlier(rd, s, id)) {
+				return
+			}
+		}
+	})
 }
 
-// earlierCommits returns the attested commits among the last of a branch that were registered before one of it,
-// newest first. It leaves out those with many attestations, which take long to read.
+// readEarlier reads what the contract says of a commit that was registered before one of its branch.
+func (li *Lists) readEarlier(rd txn.Reader, s *facts.Commit, id int64) (policy.Earlier, error) {
+	list, err := li.states.ReadCommits(rd, s.Deriver, []int64{id})
+	if err != nil {
+		return policy.Earlier{}, err
+	}
+	e := list[0]
+	e.Facts.Targets, e.Facts.Target = s.Facts.Targets, s.Facts.Target // they may be those that are asked about
+	e.Facts.Carried = nil                                             // who signed that has reviewed another commit
+	derived := s.Deriver.Contract.Derive(e.Facts, rd.Now)
+	return policy.Earlier{Commit: e.SHA, Tree: e.Tree, Requirements: derived.Requirements}, nil
+}
+
+// earlierCommits returns the last attested commits of a branch that were registered before one of it, newest
+// first. It leaves out those with many attestations, which take long to read.
 func earlierCommits(rd txn.Reader, s *facts.Commit) (ids []int64, err error) {
 	left := int64(txn.MaxExamined)
 	err = rd.Each(func(row txn.Scanner) error {
@@ -50,14 +60,14 @@ func earlierCommits(rd txn.Reader, s *facts.Commit) (ids []int64, err error) {
 		if err := row.Scan(&id, &attestations); err != nil {
 			return err
 		}
-		if attestations > 0 && attestations <= left {
+		if attestations > 0 && attestations <= left && len(ids) < maxEarlier {
 			ids, left = append(ids, id), left-attestations
 		}
 		return nil
 	}, `
 SELECT id, attestations FROM commits /*+index commits_by_branch*/
 WHERE repo_id = ? AND branch <> '' AND branch = ? AND id < ? ORDER BY id DESC LIMIT ?`,
-		s.RepoID, s.Branch, s.ID, maxEarlier)
+		s.RepoID, s.Branch, s.ID, maxSkipped)
 	if err != nil {
 		return nil, fmt.Errorf("read earlier commits: %w", err)
 	}

@@ -105,6 +105,16 @@ func (s suite) TestReasonNamesTheReviewOfAnEarlierCommit(t *testing.T) {
 	want(unread, carries) // it came before
 	want(register(5, 5, "fresh"), carries)
 
+	// The last five are asked that are attested.
+	for n := 7; n < 10; n++ {
+		ci.Attest(register(n, n, "topic"), "test:go", ledger.Pass)
+		register(n+10, n+10, "topic")
+	}
+	sixth := register(10, 10, "topic")
+	want(sixth, says(reviewed))
+	ci.Attest(sixth, "test:go", ledger.Pass)
+	want(register(11, 11, "topic"), carries)
+
 	// On the mainline, each commit has another before it.
 	fx.Complete(reviewed, ledger.Registration{Branch: "main"})
 	want(register(6, 6, "main"), carries)
