@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/ledger/review"
 )
@@ -156,6 +157,9 @@ func waitingForReview(ctx context.Context, c *client.Client, org, repo string) i
 					continue
 				}
 				names, err := who.could(ctx, i)
+				if client.CodeOf(err) == ledger.CodeNotFound { // it was deleted just now
+					continue
+				}
 				if !yield(unreviewed{i, names}, err) || err != nil {
 					return
 				}
