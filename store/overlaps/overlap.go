@@ -104,8 +104,8 @@ func knownPairs(t *txn.Tx, commitID int64) (map[pairKey]PairRow, error) {
 func savePairs(t *txn.Tx, pairs []PairRow) error {
 	slices.SortFunc(pairs, comparePairs)
 	rows := sqldb.NewRows("INSERT INTO overlaps (later, earlier, level, announced, since, path, reason) VALUES ", `
-ON CONFLICT (later, earlier) DO UPDATE SET level = excluded.level, announced = excluded.announced, since = excluded.since,
-  path = excluded.path, reason = excluded.reason`, 7)
+ON CONFLICT (later, earlier) DO UPDATE SET level = excluded.level, announced = excluded.announced,
+  since = excluded.since, path = excluded.path, reason = excluded.reason`, 7)
 	for _, p := range pairs {
 		rows.Add(p.later, p.Earlier, int64(p.Level), int64(p.reported), int64(p.since), p.Path, string(p.Reason))
 	}
