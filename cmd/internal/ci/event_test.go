@@ -207,7 +207,7 @@ func TestRefOfWorkflowRun(t *testing.T) {
 		want  Job
 	}{
 		"feature/login":                        {"push", Job{Event: Push, Branch: "feature/login"}},
-		"feature/logout":                       {"pull_request", Job{Event: Push, Branch: "feature/logout"}}, // without number
+		"feature/logout":                       {"pull_request", Job{Event: Push, Branch: "feature/logout"}}, // no number
 		"gh-readonly-queue/main/pr-42-" + base: {"merge_group", Job{Event: MergeQueue, Target: "main", Base: base}},
 		"release/pr-42-" + base:                {"merge_group", Job{Event: MergeQueue}}, // a queue has no such branch
 		"v1.4.0":                               {"release", Job{Event: Tag, Tag: "v1.4.0"}},
