@@ -62,7 +62,8 @@ func TestWebhookHostsAreStoredInASCII(t *testing.T) {
 	}
 	for _, given := range []string{
 		"https://bü cher.example", "https://-bücher.example", "https://[fe80::1%25ü]/", "https://ü\u202e.example",
-		"https://bücher..example", "https://127.0.0.1。。/", "https://ci。。example.com", "https://。example.com", "https://。/",
+		"https://bücher..example", "https://127.0.0.1。。/", "https://ci。。example.com",
+		"https://。example.com", "https://。/",
 		"https://\u00ad/", "https://\u00ad:80/", "https://\u200b.example", "https://ci.\u00ad.example", "https://xn--\u00ad",
 		"https://ada@bücher.example", "https://bücher.example:0", "ftp://bücher.example", "https://bücher.example/#top",
 		"https://bücher.example/" + strings.Repeat("a", 2048-len("https://bücher.example/")),

@@ -74,7 +74,8 @@ func (ra *Radar) Track(t *txn.Tx,
 	if err != nil {
 		return unscanned, err
 	}
-	if unscanned.behind = behind; !isTip {
+	unscanned.behind = behind
+	if !isTip {
 		return unscanned, ra.updateLineage(t, c.ID, TipOf(c.SHA, merged))
 	}
 	own, before, err := ra.openTip(t, d, c, TipOf(c.SHA, merged))

@@ -176,7 +176,7 @@ func sameGeneration(path string) (bool, error) {
 		return false, fmt.Errorf("read %s: %w", path, err)
 	}
 
-	same := true // if there is none
+	same := true // a log without the first page may belong to any file
 	err = firstPages(log, func(logged []byte) (more bool) {
 		same = generationOf(logged) == generationOf(page[:])
 		return !same

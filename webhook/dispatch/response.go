@@ -45,15 +45,16 @@ func readResponse(r *http.Response) response {
 }
 
 // mask hides the value of the Authorization header in a response that repeats it, and the part after its scheme.
+// Shorter texts than the mask are no secrets, and the response would grow.
 func (r *response) mask(authorization string) {
-	if authorization == "" {
-		return
+	_, credentials, _ := strings.Cut(authorization, " ")
+	var pairs []string
+	for _, text := range []string{authorization, credentials} {
+		if len(text) >= len(ledger.MaskedAuthorization) {
+			pairs = append(pairs, text, ledger.MaskedAuthorization)
+		}
 	}
-	_, credentials, ok := strings.Cut(authorization, " ")
-	if !ok {
-		credentials = authorization
-	}
-	masked := strings.NewReplacer(authorization, ledger.MaskedAuthorization, credentials, ledger.MaskedAuthorization)
+	masked := strings.NewReplacer(pairs...)
 	r.Body, r.location = masked.Replace(r.Body), masked.Replace(r.location)
 	for _, values := range r.Headers {
 		for i := range values {

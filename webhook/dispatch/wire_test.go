@@ -30,7 +30,7 @@ func TestWire(t *testing.T) {
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	w := f.webhook("http://" + listener.Addr().String() + "/hooks/ledger?of=acme")
-	header := ledger.WebhookChange{Authorization: new("Bearer gateway")}
+	header := ledger.WebhookChange{Authorization: new("Bearer gateway-key")}
 	must.Get(f.ChangeWebhook(t.Context(), "acme", "api", w.ID, header))(t)
 	id := f.ping(w).ID
 	f.start(nil)
@@ -39,8 +39,8 @@ func TestWire(t *testing.T) {
 	must.OK(t, err)
 	defer conn.Close()
 	lines, body := readRequest(t, conn)
-	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-Echo: gateway\r\nContent-Length: 21\r\n\r\n"+
-		"ok, as Bearer gateway")
+	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-Echo: gateway-key\r\nContent-Length: 25\r\n\r\n"+
+		"ok, as Bearer gateway-key")
 	must.OK(t, err)
 
 	d := f.attempted(w, id, 1)
@@ -63,7 +63,7 @@ func TestWire(t *testing.T) {
 	sent := slices.Sorted(slices.Values(lines[1:]))
 	slices.Sort(recorded)
 	if got := recorded[0]; got == "Authorization: ********" {
-		recorded[0] = "Authorization: Bearer gateway"
+		recorded[0] = "Authorization: Bearer gateway-key"
 	} else {
 		t.Errorf("recorded %q", got)
 	}
@@ -72,7 +72,7 @@ func TestWire(t *testing.T) {
 	}
 
 	for i, want := range []string{
-		`Authorization: Bearer gateway`, `Content-Length: \d+`, `Content-Type: application/json`,
+		`Authorization: Bearer gateway-key`, `Content-Length: \d+`, `Content-Type: application/json`,
 		`Host: 127\.0\.0\.1:\d+`, `User-Agent: ledgerd/test`,
 		`X-ledger-Delivery: ` + id, `X-ledger-Event: ping`, `X-ledger-Signature: t=\d{10}, v1=[A-Za-z0-9+/]{43}=`,
 		`webhook-id: ` + d.Event, `webhook-signature: v1,[A-Za-z0-9+/]{43}=`, `webhook-timestamp: \d{10}`,

@@ -28,8 +28,8 @@ type nonReviewer struct {
 	CanSign bool
 }
 
-// reviewerOf returns the visitor as a reviewer of a commit, or else why the visitor is none. It
-// returns neither if nobody can review the commit, or the page is for several visitors.
+// reviewerOf returns the visitor as a reviewer of a commit, or the reason why the visitor cannot review
+// it. Both are nil if nobody can review the commit, or the page is for several visitors.
 func reviewerOf(v *page.Visit, c ledger.Commit, repo ledger.Repo) (*reviewer, *nonReviewer, error) {
 	t := v.Session
 	if v.Anonymous || t == nil || c.Withdrawn || repo.ArchivedAt != 0 {
