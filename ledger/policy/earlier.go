@@ -29,31 +29,24 @@ func (c *Contract) MissesReview(statuses []ledger.RequirementStatus) bool {
 }
 
 // NoteEarlier adds to the reasons of missing reviews of a commit, which has a tree, that an earlier one has
-// them, and why they do not count. The commits are given newest first, and are read until each missing review is
-// explained. It returns the error of the first commit that has one.
-func (c *Contract) NoteEarlier(
-	statuses []ledger.RequirementStatus, tree string, commits iter.Seq2[Earlier, error],
-) error {
+// them, and why they do not count. It takes the commits, newest first, until each missing review is explained.
+func (c *Contract) NoteEarlier(statuses []ledger.RequirementStatus, tree string, commits iter.Seq[Earlier]) {
 	var missing []int // indexes of requirements
 	for i := range statuses[:min(len(statuses), len(c.Requirements))] {
 		if c.Requirements[i].missesReview(&statuses[i]) {
 			missing = append(missing, i)
 		}
 	}
-	for e, err := range commits {
-		if err != nil {
-			return err
-		}
+	for e := range commits {
 		missing = slices.DeleteFunc(missing, func(i int) bool {
 			note := c.Requirements[i].noteOf(e, i, &statuses[i], tree)
 			statuses[i].Reason += note
 			return note != ""
 		})
 		if len(missing) == 0 {
-			break
+			return
 		}
 	}
-	return nil
 }
 
 // noteOf says who has signed an earlier commit for the requirement, which is the ith, and not the commit with the

@@ -26,29 +26,25 @@ func (li *Lists) noteEarlier(rd txn.Reader, s *facts.Commit, statuses []ledger.R
 		return nil
 	}
 	ids, err := earlierCommits(rd, s)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	commits, err := li.states.ReadCommits(rd, d, ids)
 	if err != nil {
 		return err
 	}
-	return d.Contract.NoteEarlier(statuses, s.Tree, func(yield func(policy.Earlier, error) bool) {
-		for _, id := range ids {
-			if !yield(li.readEarlier(rd, s, id)) {
+
+	d.Contract.NoteEarlier(statuses, s.Tree, func(yield func(policy.Earlier) bool) {
+		for _, e := range commits {
+			e.Facts.Targets, e.Facts.Target = s.Facts.Targets, s.Facts.Target // they may be those that are asked about
+			e.Facts.Carried = nil                                             // who signed that has reviewed another commit
+			derived := d.Contract.Derive(e.Facts, rd.Now)
+			if !yield(policy.Earlier{Commit: e.SHA, Tree: e.Tree, Requirements: derived.Requirements}) {
 				return
 			}
 		}
 	})
-}
-
-// readEarlier reads what the contract says of a commit that was registered before one of its branch.
-func (li *Lists) readEarlier(rd txn.Reader, s *facts.Commit, id int64) (policy.Earlier, error) {
-	list, err := li.states.ReadCommits(rd, s.Deriver, []int64{id})
-	if err != nil {
-		return policy.Earlier{}, err
-	}
-	e := list[0]
-	e.Facts.Targets, e.Facts.Target = s.Facts.Targets, s.Facts.Target // they may be those that are asked about
-	e.Facts.Carried = nil                                             // who signed that has reviewed another commit
-	derived := s.Deriver.Contract.Derive(e.Facts, rd.Now)
-	return policy.Earlier{Commit: e.SHA, Tree: e.Tree, Requirements: derived.Requirements}, nil
+	return nil
 }
 
 // earlierCommits returns the last attested commits of a branch that were registered before one of it, newest
