@@ -167,7 +167,7 @@ var outcomes = map[string][]place{
 	commandRun:     {count("exitcode")},
 	"githubaction": {count("exitcode")},
 	"testresults": {count("predicate.summary.failed"), count("predicate.summary.errors"), list("predicate.failedTests"),
-		count("summary.failed"), count("summary.errors"), list("failedTests")},
+		count("summary.failed"), count("summary.errors"), list("failedTests"), count("predicate.failed"), count("failed")},
 	"sarif":       {findings("report.runs[].results"), success("report.runs[].invocations[].executionSuccessful")},
 	"secretscan":  {list("findings")},
 	"govulncheck": {count("summary.totalFindings"), list("summary.findings")},
