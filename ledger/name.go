@@ -81,6 +81,9 @@ func IsCommit(s string) bool { return text.IsObject(s) }
 // lower-case hex digits.
 func IsCommitPrefix(s string) bool { return len(s) >= 7 && len(s) <= 64 && text.IsHex(s) }
 
+// ReviewPrefix begins the predicates of reviews.
+const ReviewPrefix = "review:"
+
 // rollbackPrefix begins the predicates of statements of the type RollbackType, and the
 // requirements of exceptions that open a gate which a rollback has shut.
 const rollbackPrefix = "rollback:"

@@ -47,7 +47,8 @@ In a git work tree that has the commit, attest first registers it with the commi
 object, which proves its author, committer and co-authors, for requirements that
 exclude them. Unlike 'ledgerd commit
 register', it reports no branch and no changes.
-If that is refused, it prints a warning and goes on.
+If that is refused, it prints a warning and goes on. A review (--predicate
+review:NAME) signs the commits that it is about, as 'ledgerd review' does.
 
 In a CI job, the commit is by default the head of the pull request or the commit
 of the job, and the page of the run is added as --annotation run_url; see
@@ -175,6 +176,11 @@ func attest(p *cli.Program, command *cobra.Command, a *attestRequest) (err error
 			return err
 		}
 	}
+	if a.base != "" {
+		if a.base, err = gitrepo.Resolve(ctx, a.base); err != nil {
+			return err
+		}
+	}
 	if a.index != "" {
 		if a.artifacts, err = indexedImages(p, a.index); err != nil {
 			return err
@@ -196,6 +202,9 @@ func attest(p *cli.Program, command *cobra.Command, a *attestRequest) (err error
 		return err
 	}
 	defer discard()
+	if a.isReview() {
+		a.showReviewed(ctx, p)
+	}
 
 	o := runCommand(p, a)
 	switch {
@@ -281,7 +290,7 @@ func newEnvelope(
 
 	statement, err := signing.NewStatement(a.repo.String(), a.commit, signing.Run{
 		Artifacts: a.artifacts,
-		Predicate: a.predicate, Annotations: a.annotations, Status: o.Status, Started: o.Started, Finished: o.Finished,
+		Predicate: a.predicate, Base: a.base, Annotations: a.annotations, Status: o.Status, Started: o.Started, Finished: o.Finished,
 		IsAttempt: a.environment != "" && len(a.command) > 0 && o.Status.IsFailure(), Again: a.again,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -53,7 +54,7 @@ func newSaver(
 		return nil, nil, err
 	}
 	err = l.Use(command.Context(), func(ctx context.Context, c *cli.Connection) error {
-		return a.checkMayRecord(ctx, c, s)
+		return cmp.Or(a.checkMayRecord(ctx, c, s), a.readTarget(ctx, c))
 	})
 	return func(ctx context.Context, _ subprocess.Outcome, envelope []byte) error {
 		return recordEnvelope(ctx, p, l, a, envelope)
@@ -65,7 +66,7 @@ func newJobSaver(p *cli.Program, command *cobra.Command, a *attestRequest, j *jo
 	var err error
 	if j.location.Token != "" {
 		err = j.location.Use(command.Context(), func(ctx context.Context, c *cli.Connection) error {
-			return a.checkMayRecord(ctx, c, nil)
+			return cmp.Or(a.checkMayRecord(ctx, c, nil), a.readTarget(ctx, c))
 		})
 	}
 	return func(ctx context.Context, _ subprocess.Outcome, envelope []byte) error {

@@ -30,6 +30,11 @@ here, in the terminal, and depend on no script of the server; see docs/reviews.m
 for approvals in the web interface. If the approval does not count, such as that
 of the author, the reason is printed.
 
+In a git work tree, the merge base of the commit and the branch that it is meant
+for is signed, too: the commits between the two are what you have reviewed. They
+are listed before you sign. If there is no such base, the review is about the
+commit alone, and does not carry to merges; see docs/evidence.md.
+
 With --cert the statement is sent with the certificate of the key, otherwise the
 key must be an identity of the org. An SSH key, or a public key whose private
 key is in ssh-agent, does as well.`,
@@ -75,10 +80,12 @@ func newReviewOf(p *cli.Program, verdict review.Verdict, command *cobra.Command)
 	flags := command.Flags()
 	flags.StringVar(&a.commit, "commit", "", "commit to review, a sha or a git `rev` (default HEAD)")
 	flags.StringVar(&a.predicate, "predicate", review.Predicate, "`name` of the predicate, which begins with review:")
+	flags.StringVar(&a.base, "base", "", "`rev` of the branch that the commit is meant for, whose merge base with it is "+
+		"signed (default origin's)")
 	a.signerFiles.flags(command)
 	flags.StringVar(&comment, "comment", "", "`text` to sign with the verdict, at most 2000 characters")
 	flagvalue.Require(command, "key")
-	flagvalue.RequireRev(command, "commit")
+	flagvalue.RequireRev(command, "commit", "base")
 	return command
 }
 

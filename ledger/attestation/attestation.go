@@ -192,13 +192,45 @@ func MergedCommits(envelope []byte) []string {
 	return []string{st.commit, st.merge.Parent.SHA, st.merge.Source.SHA}
 }
 
-// CheckName refuses a new statement with a predicate that is reserved. Earlier releases have
-// recorded results with a name that is reserved since.
-func (a *Attestation) CheckName() error {
+// CheckNew refuses a new statement for what earlier releases have recorded: a result with a predicate that is reserved
+// since, and a review with a malformed base.
+func (a *Attestation) CheckNew() error {
 	if a.PredicateType != ResultPredicateType {
 		return nil
 	}
-	return checkReserved(a.Predicate)
+	if err := checkReserved(a.Predicate); err != nil {
+		return err
+	}
+	_, err := a.Base()
+	return err
+}
+
+// Base returns the commit from which on a review has read: it is about the commits that its commit has and the base
+// has not. It is empty if the statement is no review, or about its commit alone. A malformed base is an error with
+// CodeInvalidStatement.
+//
+// Only statements that are new have a base: releases that did not read it have recorded reviews with any member of
+// this name. So it is no part of the outcome, which is mapped again after an upgrade.
+func (a *Attestation) Base() (string, error) {
+	if a.PredicateType != ResultPredicateType || !strings.HasPrefix(a.Predicate, ledger.ReviewPrefix) {
+		return "", nil
+	}
+	doc, err := decodeDocument(a.Payload)
+	if err != nil {
+		return "", err
+	}
+	var p struct {
+		Base  *string      `json:"base"`
+		Other otherMembers `json:",embed"`
+	}
+	err = decodePredicate(a.Payload[doc.Predicate.start:doc.Predicate.end], &p)
+	if err != nil || p.Base == nil {
+		return "", err
+	}
+	if err := checkBase(*p.Base, a.Predicate, a.Commit); err != nil {
+		return "", err
+	}
+	return *p.Base, nil
 }
 
 // AsRecorded gives the statement the status with which it was recorded. It differs only for a

@@ -1,6 +1,8 @@
 package attestation
 
 import (
+	"strings"
+
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
@@ -18,7 +20,10 @@ type ResultPredicate struct {
 	// nothing of what runs. Without it, a failure is a rollback.
 	Rollout string `json:"rollout,omitzero"`
 	// Again is why a commit is deployed to an environment from which it was rolled back.
-	Again       string            `json:"again,omitzero"`
+	Again string `json:"again,omitzero"`
+	// Base is the commit from which on a review has read: what was reviewed are the commits between the two.
+	// Without it, a review is about the commit alone.
+	Base        string            `json:"base,omitzero"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
@@ -77,6 +82,24 @@ func checkRollout(rollout, again string, status ledger.Status) error {
 	return checkReason("again", again)
 }
 
+// checkBase validates the base of a statement about a commit.
+func checkBase(base, predicate, commit string) error {
+	fault := func(format string, args ...any) error {
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.base", format, args...)
+	}
+	switch {
+	case !strings.HasPrefix(predicate, ledger.ReviewPrefix):
+		return fault("only for a review: this is %s", text.Clip(predicate))
+	case !ledger.IsCommit(base):
+		return fault("%q is not a full object ID (use 40 or 64 lower-case hex digits)", text.Clip(base))
+	case len(base) != len(commit):
+		return fault("is of another hash function than the commit")
+	case base == commit:
+		return fault("is the commit itself")
+	}
+	return nil
+}
+
 // insteadOf says what to do instead of using a reserved prefix.
 func insteadOf(prefix string) string {
 	switch prefix {
@@ -106,7 +129,7 @@ func checkResult(predicate, repo string, r ledger.Result) error {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.predicate",
 			"%q is not a predicate name (use e.g. test:go)", text.Clip(predicate))
 	}
-	if ledger.ReservedPrefix(predicate) != ledger.RollbackPredicate("") { // see CheckName
+	if ledger.ReservedPrefix(predicate) != ledger.RollbackPredicate("") { // see CheckNew
 		if err := checkReserved(predicate); err != nil {
 			return err
 		}

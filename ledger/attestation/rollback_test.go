@@ -86,7 +86,7 @@ func TestRollbackIsReserved(t *testing.T) {
 		t.Errorf("a recorded result: %+v, %v", st.outcome, err)
 	}
 	a := Attestation{PredicateType: ResultPredicateType, Outcome: st.outcome}
-	wantFault(t, "a new result", a.CheckName(), "predicate")
+	wantFault(t, "a new result", a.CheckNew(), "predicate")
 	a.PredicateType, a.Predicate = RollbackPredicateType, "rollback:prod"
-	wantFault(t, "a rollback", a.CheckName(), "")
+	wantFault(t, "a rollback", a.CheckNew(), "")
 }

@@ -29,6 +29,11 @@ func NewTreeStatement(subjectName, commit, tree string, p ResultPredicate, artif
 	if err := checkRollout(p.Rollout, p.Again, p.Result.Status); err != nil {
 		return nil, err
 	}
+	if p.Base != "" {
+		if err := checkBase(p.Base, p.Predicate, commit); err != nil {
+			return nil, err
+		}
+	}
 	return newStatement(subjectName, commit, tree, ResultPredicateType, p, artifacts...)
 }
 

@@ -32,7 +32,7 @@ const (
 	MaxRequest = 64 << 10
 
 	// Prefix begins the predicates of all reviews.
-	Prefix = "review:"
+	Prefix = ledger.ReviewPrefix
 	// Predicate is the predicate of a review by default.
 	Predicate = Prefix + "code"
 )

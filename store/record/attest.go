@@ -50,7 +50,7 @@ func (re *Recorder) Record(
 
 // record writes a recording. Before, it evaluates the expressions of the contract that it expects.
 func (re *Recorder) record(ctx context.Context, r *Recording) (rec ledger.AttestationRecord, created bool, err error) {
-	if err := cmp.Or(r.Attestation.CheckRepo(r.Org, r.Repo), r.Attestation.CheckName()); err != nil {
+	if err := cmp.Or(r.Attestation.CheckRepo(r.Org, r.Repo), r.Attestation.CheckNew()); err != nil {
 		return rec, false, err
 	}
 	key := repoKey(r.Org, r.Repo)

@@ -210,7 +210,7 @@ func CheckStatement(statement []byte) (commit string, err error) {
 	case err != nil:
 		return "", err
 	}
-	return a.Commit, nil
+	return a.Commit, a.CheckNew()
 }
 
 // isAboutCommits reports whether an error says that a statement names no commit or several.

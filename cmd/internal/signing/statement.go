@@ -19,6 +19,8 @@ type Run struct {
 	IsAttempt bool
 	// Again is why a commit is deployed that was rolled back.
 	Again string
+	// Base is the commit since which a commit was reviewed.
+	Base string
 	// Artifacts are linked with the commit.
 	Artifacts []attestation.Artifact
 }
@@ -32,6 +34,7 @@ func NewStatement(repo, commit string, r Run) ([]byte, error) {
 		StartedOn:  ledger.TimeOf(r.Started),
 		FinishedOn: ledger.TimeOf(r.Finished),
 		Again:      r.Again,
+		Base:       r.Base,
 	}
 	if r.IsAttempt {
 		predicate.Rollout = ledger.RolloutFailed

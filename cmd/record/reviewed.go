@@ -1,0 +1,60 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/cmd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// isReview reports whether a statement of attest's own is a review.
+func (a *attestRequest) isReview() bool { return strings.HasPrefix(a.predicate, ledger.ReviewPrefix) }
+
+// readTarget reads for which branch a commit to review is meant: what the ledger knows, or else the default branch.
+func (a *attestRequest) readTarget(ctx context.Context, c *cli.Connection) error {
+	if !a.isReview() {
+		return nil
+	}
+	repo, err := c.Repo(ctx, a.repo.Org, a.repo.Repo)
+	if err != nil {
+		return err
+	}
+	a.target = repo.DefaultBranch
+	if commit, err := c.Commit(ctx, a.repo.Org, a.repo.Repo, a.commit); err == nil { // it may be new
+		a.target = cmp.Or(commit.Target, a.target)
+	}
+	return nil
+}
+
+// showReviewed prints what a review is about, before it is signed, and sets its base. Without one, it is about the
+// commit alone.
+func (a *attestRequest) showReviewed(ctx context.Context, p *cli.Program) {
+	git := gitrepo.Repo{Dir: "."}
+	r, err := git.Reviewed(ctx, gitrepo.Query{Rev: a.commit, Target: a.target, Base: a.base})
+	if a.base = r.Base; err != nil {
+		a.base = ""
+		terminal.Printf(p.Hints(), "The review is about %s alone and does not carry to merges: %s\n",
+			ledger.Short(a.commit), p.Describe(err))
+		return
+	}
+	printReviewed(p.Hints(), r)
+}
+
+// maxReviewed is how many commits of a review are listed.
+const maxReviewed = 20
+
+func printReviewed(w io.Writer, r gitrepo.Range) {
+	terminal.Printf(w, "Reviewing %s, %s..%s:\n", terminal.Plural(int64(len(r.Commits)), "commit"),
+		ledger.Short(r.Base), ledger.Short(r.Commit))
+	for _, c := range r.Commits[:min(len(r.Commits), maxReviewed)] {
+		terminal.Printf(w, "  %s  %s (%s)\n", ledger.Short(c.SHA), terminal.Clean(c.Subject), terminal.Clean(c.Author))
+	}
+	if more := len(r.Commits) - maxReviewed; more > 0 {
+		terminal.Printf(w, "  and %d more\n", more)
+	}
+}
