@@ -97,15 +97,7 @@ func (c mergeCheck) readCommit(ctx context.Context, isSquash bool) error {
 		return err
 	}
 	var parents []string
-	header, _, _ := strings.Cut(object, "\n\n")
-	for line := range strings.Lines(header) {
-		switch name, value, _ := strings.Cut(strings.TrimSpace(line), " "); name {
-		case "tree":
-			c.Tree = value
-		case "parent":
-			parents = append(parents, value)
-		}
-	}
+	c.Tree, parents = lineage(object)
 
 	short := ledger.Short(c.Commit)
 	switch {
@@ -124,6 +116,21 @@ func (c mergeCheck) readCommit(ctx context.Context, isSquash bool) error {
 	}
 	c.Parent = parents[0]
 	return nil
+}
+
+// lineage returns the tree and the parents of a commit, which are its first lines. Later lines may look like them: those
+// of a signature or a merged tag are anybody's text.
+func lineage(object string) (tree string, parents []string) {
+	first, rest, _ := strings.Cut(object, "\n")
+	tree, _ = strings.CutPrefix(first, "tree ")
+	for line := range strings.SplitSeq(rest, "\n") {
+		parent, ok := strings.CutPrefix(line, "parent ")
+		if !ok {
+			break
+		}
+		parents = append(parents, parent)
+	}
+	return tree, parents
 }
 
 // checkBases refuses commits without a merge base, and a source that the parent contains. In

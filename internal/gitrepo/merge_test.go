@@ -236,6 +236,23 @@ func TestSmuggledLineIsRefused(t *testing.T) {
 	f.wantRefused("HEAD", "topic", true, `"k" and 5 more`)
 }
 
+// The text of a signature is anybody's: lines in it that look like the tree and the parents of a commit are not read.
+func TestTreeInASignatureIsNotRead(t *testing.T) {
+	f := newMergeForest(t)
+	f.on("topic", f.top)
+	f.on("main", f.end)
+	f.squash()
+	clean := f.Git("rev-parse", "HEAD^{tree}")
+	f.write("a", "evil\n")
+	f.commitAll("squash", "--amend")
+
+	head, message, _ := strings.Cut(f.Git("cat-file", "commit", "HEAD"), "\n\n")
+	object := head + "\ngpgsig x\n tree " + clean + "\n parent " + strings.Repeat("a", 40) + "\n\n" + message
+	file := filepath.Join(t.TempDir(), "object")
+	must.OK(t, os.WriteFile(file, []byte(object), 0o600))
+	f.wantRefused(f.Git("hash-object", "-t", "commit", "-w", file), "topic", true, `differs from what git makes of them in "a"`)
+}
+
 // What git cannot merge alone is not clean, whatever a person made of it. Attributes,
 // configuration and drivers do not change that.
 func TestConflictIsRefused(t *testing.T) {
