@@ -203,7 +203,9 @@ func attest(p *cli.Program, command *cobra.Command, a *attestRequest) (err error
 	}
 	defer discard()
 	if a.isReview() {
-		a.showReviewed(ctx, p)
+		if err := a.showReviewed(ctx, p); err != nil {
+			return err
+		}
 	}
 
 	o := runCommand(p, a)
@@ -290,7 +292,8 @@ func newEnvelope(
 
 	statement, err := signing.NewStatement(a.repo.String(), a.commit, signing.Run{
 		Artifacts: a.artifacts,
-		Predicate: a.predicate, Base: a.base, Annotations: a.annotations, Status: o.Status, Started: o.Started, Finished: o.Finished,
+		Predicate: a.predicate, Base: a.base, Annotations: a.annotations,
+		Status: o.Status, Started: o.Started, Finished: o.Finished,
 		IsAttempt: a.environment != "" && len(a.command) > 0 && o.Status.IsFailure(), Again: a.again,
 	})
 	if err != nil {

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -54,7 +53,10 @@ func newSaver(
 		return nil, nil, err
 	}
 	err = l.Use(command.Context(), func(ctx context.Context, c *cli.Connection) error {
-		return cmp.Or(a.checkMayRecord(ctx, c, s), a.readTarget(ctx, c))
+		if err := a.checkMayRecord(ctx, c, s); err != nil {
+			return err
+		}
+		return a.readTarget(ctx, c)
 	})
 	return func(ctx context.Context, _ subprocess.Outcome, envelope []byte) error {
 		return recordEnvelope(ctx, p, l, a, envelope)
@@ -66,7 +68,10 @@ func newJobSaver(p *cli.Program, command *cobra.Command, a *attestRequest, j *jo
 	var err error
 	if j.location.Token != "" {
 		err = j.location.Use(command.Context(), func(ctx context.Context, c *cli.Connection) error {
-			return cmp.Or(a.checkMayRecord(ctx, c, nil), a.readTarget(ctx, c))
+			if err := a.checkMayRecord(ctx, c, nil); err != nil {
+				return err
+			}
+			return a.readTarget(ctx, c)
 		})
 	}
 	return func(ctx context.Context, _ subprocess.Outcome, envelope []byte) error {

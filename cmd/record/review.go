@@ -33,7 +33,7 @@ of the author, the reason is printed.
 In a git work tree, the merge base of the commit and the branch that it is meant
 for is signed, too: the commits between the two are what you have reviewed. They
 are listed before you sign. If there is no such base, the review is about the
-commit alone, and does not carry to merges; see docs/evidence.md.
+commit alone; see docs/evidence.md.
 
 With --cert the statement is sent with the certificate of the key, otherwise the
 key must be an identity of the org. An SSH key, or a public key whose private

@@ -3,6 +3,7 @@ package record
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"strings"
 
@@ -32,17 +33,20 @@ func (a *attestRequest) readTarget(ctx context.Context, c *cli.Connection) error
 }
 
 // showReviewed prints what a review is about, before it is signed, and sets its base. Without one, it is about the
-// commit alone.
-func (a *attestRequest) showReviewed(ctx context.Context, p *cli.Program) {
+// commit alone, which is an error if the base was asked for.
+func (a *attestRequest) showReviewed(ctx context.Context, p *cli.Program) error {
 	git := gitrepo.Repo{Dir: "."}
 	r, err := git.Reviewed(ctx, gitrepo.Query{Rev: a.commit, Target: a.target, Base: a.base})
-	if a.base = r.Base; err != nil {
-		a.base = ""
-		terminal.Printf(p.Hints(), "The review is about %s alone and does not carry to merges: %s\n",
-			ledger.Short(a.commit), p.Describe(err))
-		return
+	switch {
+	case err == nil:
+		a.base = r.Base
+		printReviewed(p.Hints(), r)
+	case a.base != "":
+		return fmt.Errorf("find the base of the review: %w", err)
+	default:
+		terminal.Printf(p.Hints(), "The review is about %s alone: %s\n", ledger.Short(a.commit), p.Describe(err))
 	}
-	printReviewed(p.Hints(), r)
+	return nil
 }
 
 // maxReviewed is how many commits of a review are listed.

@@ -118,8 +118,8 @@ func (c mergeCheck) readCommit(ctx context.Context, isSquash bool) error {
 	return nil
 }
 
-// lineage returns the tree and the parents of a commit, which are its first lines. Later lines may look like them: those
-// of a signature or a merged tag are anybody's text.
+// lineage returns the tree and the parents of a commit, which are its first lines. Later lines may look like them:
+// those of a signature or a merged tag are anybody's text.
 func lineage(object string) (tree string, parents []string) {
 	first, rest, _ := strings.Cut(object, "\n")
 	tree, _ = strings.CutPrefix(first, "tree ")

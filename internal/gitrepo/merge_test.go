@@ -250,7 +250,8 @@ func TestTreeInASignatureIsNotRead(t *testing.T) {
 	object := head + "\ngpgsig x\n tree " + clean + "\n parent " + strings.Repeat("a", 40) + "\n\n" + message
 	file := filepath.Join(t.TempDir(), "object")
 	must.OK(t, os.WriteFile(file, []byte(object), 0o600))
-	f.wantRefused(f.Git("hash-object", "-t", "commit", "-w", file), "topic", true, `differs from what git makes of them in "a"`)
+	forged := f.Git("hash-object", "-t", "commit", "-w", file)
+	f.wantRefused(forged, "topic", true, `differs from what git makes of them in "a"`)
 }
 
 // What git cannot merge alone is not clean, whatever a person made of it. Attributes,
