@@ -31,6 +31,10 @@ type Attestation struct {
 	Rollback *Rollback
 	// Again is why a commit is deployed that was rolled back. It is empty for other statements.
 	Again string
+	// Base is the commit from which on a review has read: it is about the commits that Commit has and Base has not. It
+	// is empty if the statement is no review, or about its commit alone. It counts only in a new statement: earlier
+	// releases did not read it.
+	Base string
 	// IsPlaced reports whether the meaning of the statement depends on the web URL of the repo.
 	IsPlaced bool
 	// Payload is the signed bytes of the statement.
@@ -44,6 +48,8 @@ type Attestation struct {
 	Assertion []byte
 	// Passkey is the ID of that passkey. It must not have been removed when the attestation is recorded.
 	Passkey string
+
+	fault error // of a base that is malformed
 }
 
 // IsMalformed reports whether an error of Verify is about the form of a body, with any keys, and not
@@ -99,6 +105,7 @@ func (p Place) Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*At
 		PayloadDigest: sha256.Sum256(env.Payload),
 		Envelope:      body,
 	}
+	a.readBase()
 	switch a.PredicateType {
 	case ExceptionPredicateType:
 		a.Exception = &st.exception
@@ -201,21 +208,20 @@ func (a *Attestation) CheckNew() error {
 	if err := checkReserved(a.Predicate); err != nil {
 		return err
 	}
-	_, err := a.Base()
-	return err
+	return a.fault
 }
 
-// Base returns the commit from which on a review has read: it is about the commits that its commit has and the base
-// has not. It is empty if the statement is no review, or about its commit alone. A malformed base is an error with
-// CodeInvalidStatement.
-//
-// Only statements that are new have a base: releases that did not read it have recorded reviews with any member of
-// this name. So it is no part of the outcome, which is mapped again after an upgrade.
-func (a *Attestation) Base() (string, error) {
-	if a.PredicateType != ResultPredicateType || !strings.HasPrefix(a.Predicate, ledger.ReviewPrefix) {
-		return "", nil
+// readBase sets the base of a review, or why it is malformed. The base is no part of the outcome, which is mapped again
+// after an upgrade: releases that did not read it have recorded reviews with any member of this name.
+func (a *Attestation) readBase() {
+	if a.PredicateType == ResultPredicateType && strings.HasPrefix(a.Predicate, ledger.ReviewPrefix) {
+		a.Base, a.fault = baseOf(a.Payload, a.Predicate, a.Commit)
 	}
-	doc, err := decodeDocument(a.Payload)
+}
+
+// baseOf returns the base in the statement of a review. It is empty if the statement has none.
+func baseOf(payload []byte, predicate, commit string) (string, error) {
+	doc, err := decodeDocument(payload)
 	if err != nil {
 		return "", err
 	}
@@ -223,11 +229,11 @@ func (a *Attestation) Base() (string, error) {
 		Base  *string      `json:"base"`
 		Other otherMembers `json:",embed"`
 	}
-	err = decodePredicate(a.Payload[doc.Predicate.start:doc.Predicate.end], &p)
+	err = decodePredicate(payload[doc.Predicate.start:doc.Predicate.end], &p)
 	if err != nil || p.Base == nil {
 		return "", err
 	}
-	if err := checkBase(*p.Base, a.Predicate, a.Commit); err != nil {
+	if err := checkBase(*p.Base, predicate, commit); err != nil {
 		return "", err
 	}
 	return *p.Base, nil
