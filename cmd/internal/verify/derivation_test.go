@@ -258,6 +258,7 @@ func TestRandomLedgersAreDerivedAgain(t *testing.T) {
 			wantVerified(t, r)
 			all := h.admin.Commits(t.Context(), "acme", "api", client.CommitFilter{})
 			commits := must.Get(client.Collect(all, 100))(t) // some are never mentioned
+
 			deployed, changed := 0, 0
 			for _, c := range commits {
 				if c.State == ledger.Deployed {
