@@ -102,19 +102,25 @@ func (l *timeline) settle() {
 func (l *timeline) attest(commit int, predicate string) ledger.AttestationRecord {
 	l.t.Helper()
 	l.n++
+	rec, _, err := l.send(commit, predicate)
+	must.OK(l.t, err)
+	return rec
+}
+
+// send sends the statement with the present number.
+func (l *timeline) send(commit int, predicate string) (ledger.AttestationRecord, bool, error) {
+	l.t.Helper()
 	dn := must.Get(identity.ParseDN("cn=ci,ou=build,o=acme"))(l.t)
 	payload := fmt.Appendf(nil, "statement %d", l.n)
 	_, version, err := l.Keyring(l.t.Context(), "acme")
 	must.OK(l.t, err)
-	rec, _, err := l.Record(l.t.Context(), "acme", "api", &attestation.Attestation{
+	return l.Record(l.t.Context(), "acme", "api", &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: predicate, Result: ledger.Result{Status: ledger.Pass}},
 		Commit:  sha(commit), PredicateType: attestation.ResultPredicateType,
 		Signer:  identity.Signer{DN: dn, Identity: "idn_made", Key: sha256.Sum256([]byte(dn.CN))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload),
 		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}, version)
-	must.OK(l.t, err)
-	return rec
 }
 
 // promote makes a commit PROMOTABLE.

@@ -80,8 +80,8 @@ func newReviewOf(p *cli.Program, verdict review.Verdict, command *cobra.Command)
 	flags := command.Flags()
 	flags.StringVar(&a.commit, "commit", "", "commit to review, a sha or a git `rev` (default HEAD)")
 	flags.StringVar(&a.predicate, "predicate", review.Predicate, "`name` of the predicate, which begins with review:")
-	flags.StringVar(&a.base, "base", "", "`rev` of the branch that the commit is meant for, whose merge base with it is "+
-		"signed (default origin's)")
+	flags.StringVar(&a.base, "base", "",
+		"`rev` since which you review: its merge base with the commit is signed (default the branch that it is meant for)")
 	a.signerFiles.flags(command)
 	flags.StringVar(&comment, "comment", "", "`text` to sign with the verdict, at most 2000 characters")
 	flagvalue.Require(command, "key")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -16,19 +17,21 @@ import (
 // isReview reports whether a statement of attest's own is a review.
 func (a *attestRequest) isReview() bool { return strings.HasPrefix(a.predicate, ledger.ReviewPrefix) }
 
-// readTarget reads for which branch a commit to review is meant: what the ledger knows, or else the default branch.
+// readTarget reads for which branch a commit to review is meant, unless its base is given: what the ledger knows, or
+// else the default branch.
 func (a *attestRequest) readTarget(ctx context.Context, c *cli.Connection) error {
-	if !a.isReview() {
+	if !a.isReview() || a.base != "" {
 		return nil
 	}
 	repo, err := c.Repo(ctx, a.repo.Org, a.repo.Repo)
 	if err != nil {
 		return err
 	}
-	a.target = repo.DefaultBranch
-	if commit, err := c.Commit(ctx, a.repo.Org, a.repo.Repo, a.commit); err == nil { // it may be new
-		a.target = cmp.Or(commit.Target, a.target)
+	commit, err := c.Commit(ctx, a.repo.Org, a.repo.Repo, a.commit)
+	if err != nil && client.CodeOf(err) != ledger.CodeNotFound { // it may be new
+		return err
 	}
+	a.target = cmp.Or(commit.Target, repo.DefaultBranch)
 	return nil
 }
 

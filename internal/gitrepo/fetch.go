@@ -200,6 +200,31 @@ func (g Repo) boundaries(ctx context.Context) ([]string, error) {
 	return strings.Fields(string(text)), err
 }
 
+// endAbove returns a commit above the merge bases of others whose parents a shallow clone lacks, so that the bases may
+// not be the best ones. It is empty if there is none.
+func (g Repo) endAbove(ctx context.Context, bases []string, commits ...string) (string, error) {
+	ends, err := g.boundaries(ctx)
+	if err != nil || len(ends) == 0 {
+		return "", err
+	}
+	isEnd := make(map[string]bool, len(ends))
+	for _, sha := range ends {
+		isEnd[sha] = true
+	}
+
+	args := slices.Concat([]string{noGraph, noGraphValue, "rev-list"}, commits, []string{"--not"}, bases)
+	out, err := g.Read(ctx, args...)
+	if err != nil {
+		return "", err
+	}
+	for sha := range strings.FieldsSeq(out) {
+		if isEnd[sha] {
+			return sha, nil
+		}
+	}
+	return "", nil
+}
+
 // FetchCommit fetches a commit that the clone lacks, without its history. It is a no-op if
 // the clone has the commit.
 func (g Repo) FetchCommit(ctx context.Context, sha string) error {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/gitobject"
 )
 
 // A Merge is a commit whose tree is exactly what git makes of its first parent and another
@@ -96,8 +95,12 @@ func (c mergeCheck) readCommit(ctx context.Context, isSquash bool) error {
 	if err != nil {
 		return err
 	}
-	var parents []string
-	c.Tree, parents = lineage(object)
+	parsed, err := gitobject.Parse(c.Commit, []byte(object))
+	if err != nil {
+		return fmt.Errorf("read the object of commit %s: %w", ledger.Short(c.Commit), err)
+	}
+	parents := parsed.Parents
+	c.Tree = parsed.Tree
 
 	short := ledger.Short(c.Commit)
 	switch {
@@ -116,21 +119,6 @@ func (c mergeCheck) readCommit(ctx context.Context, isSquash bool) error {
 	}
 	c.Parent = parents[0]
 	return nil
-}
-
-// lineage returns the tree and the parents of a commit, which are its first lines. Later lines may look like them:
-// those of a signature or a merged tag are anybody's text.
-func lineage(object string) (tree string, parents []string) {
-	first, rest, _ := strings.Cut(object, "\n")
-	tree, _ = strings.CutPrefix(first, "tree ")
-	for line := range strings.SplitSeq(rest, "\n") {
-		parent, ok := strings.CutPrefix(line, "parent ")
-		if !ok {
-			break
-		}
-		parents = append(parents, parent)
-	}
-	return tree, parents
 }
 
 // checkBases refuses commits without a merge base, and a source that the parent contains. In
@@ -170,26 +158,11 @@ const deepen = "fetch the missing history, for example with 'git fetch --unshall
 // checkShallow refuses merge bases that may not be the best ones, because the clone lacks
 // history above them.
 func (c mergeCheck) checkShallow(ctx context.Context, bases []string) error {
-	ends, err := os.ReadFile(filepath.Join(c.Dir, "shallow"))
-	if err != nil {
+	end, err := c.endAbove(ctx, bases, c.Parent, c.Source)
+	if err != nil || end == "" {
 		return err
 	}
-	isEnd := make(map[string]bool)
-	for sha := range strings.FieldsSeq(string(ends)) {
-		isEnd[sha] = true
-	}
-
-	out, err := c.Read(ctx, append([]string{noGraph, noGraphValue, "rev-list", c.Parent, c.Source, "--not"}, bases...)...)
-	if err != nil {
-		return err
-	}
-	for sha := range strings.FieldsSeq(out) {
-		if isEnd[sha] {
-			return fmt.Errorf("this shallow clone ends at %s, so that the merge base is uncertain: %s",
-				ledger.Short(sha), deepen)
-		}
-	}
-	return nil
+	return fmt.Errorf("this shallow clone ends at %s, so that the merge base is uncertain: %s", ledger.Short(end), deepen)
 }
 
 // checkTree merges the first parent and the source, and compares the result with the commit.
@@ -213,12 +186,6 @@ func (c mergeCheck) checkTree(ctx context.Context) error {
 	return fmt.Errorf("commit %s is not a clean merge of %s and %s: it differs from what git makes of them in %s",
 		ledger.Short(c.Commit), ledger.Short(c.Parent), ledger.Short(c.Source), namePaths(splitNull(out)))
 }
-
-// Options of git: commit graphs are only caches, which somebody may have written.
-const (
-	noGraph      = "-c"
-	noGraphValue = "core.commitGraph=false"
-)
 
 // mergeTree merges the first parent and the source. It returns the tree, or the paths in
 // conflict.
@@ -244,11 +211,6 @@ func (c mergeCheck) mergeTree(ctx context.Context) (tree string, conflicts []str
 		return "", fields[1:], nil
 	}
 	return fields[0], nil, nil
-}
-
-// splitNull splits output that git has ended with NULs.
-func splitNull(out string) []string {
-	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 })
 }
 
 // maxNamedPaths is the number of paths that an error names.

@@ -218,3 +218,14 @@ func (g Repo) contains(ctx context.Context, tip, sha string) bool {
 	_, err := g.Read(ctx, "merge-base", "--is-ancestor", sha, tip)
 	return err == nil
 }
+
+// Options of git: commit graphs are only caches, which somebody may have written.
+const (
+	noGraph      = "-c"
+	noGraphValue = "core.commitGraph=false"
+)
+
+// splitNull splits output that git has ended with NULs.
+func splitNull(out string) []string {
+	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 })
+}

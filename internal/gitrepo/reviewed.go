@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -84,18 +83,12 @@ func (g Repo) onlyBase(ctx context.Context, sha, target string) (string, error) 
 		return "", fmt.Errorf("%s contains it already", ledger.Short(target))
 	}
 
-	ends, err := g.boundaries(ctx)
-	if err != nil || len(ends) == 0 {
-		return bases[0], err
-	}
-	out, err = g.Read(ctx, noGraph, noGraphValue, "rev-list", sha, target, "--not", bases[0])
+	end, err := g.endAbove(ctx, bases, sha, target)
 	if err != nil {
 		return "", err
 	}
-	for between := range strings.FieldsSeq(out) {
-		if slices.Contains(ends, between) {
-			return "", fmt.Errorf("this shallow clone ends at %s: %s", ledger.Short(between), deepen)
-		}
+	if end != "" {
+		return "", fmt.Errorf("this shallow clone ends at %s: %s", ledger.Short(end), deepen)
 	}
 	return bases[0], nil
 }

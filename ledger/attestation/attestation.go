@@ -31,9 +31,9 @@ type Attestation struct {
 	Rollback *Rollback
 	// Again is why a commit is deployed that was rolled back. It is empty for other statements.
 	Again string
-	// Base is the commit from which on a review has read: it is about the commits that Commit has and Base has not. It
-	// is empty if the statement is no review, or about its commit alone. It counts only in a new statement: earlier
-	// releases did not read it.
+	// Base is the commit since which the changes were reviewed: a review is about the commits that Commit has and Base
+	// has not. It is empty if the statement is no review, or about its commit alone. It counts only in a new
+	// statement: earlier releases did not read it.
 	Base string
 	// IsPlaced reports whether the meaning of the statement depends on the web URL of the repo.
 	IsPlaced bool

@@ -21,8 +21,7 @@ type ResultPredicate struct {
 	Rollout string `json:"rollout,omitzero"`
 	// Again is why a commit is deployed to an environment from which it was rolled back.
 	Again string `json:"again,omitzero"`
-	// Base is the commit from which on a review has read: what was reviewed are the commits between the two.
-	// Without it, a review is about the commit alone.
+	// Base is the commit since which the changes were reviewed. Without it, a review is about the commit alone.
 	Base        string            `json:"base,omitzero"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }

@@ -80,7 +80,7 @@ func (p Purpose) may() identity.Predicates {
 // People may only attest reviews.
 func (p Purpose) allows(may identity.Predicates) bool {
 	return p != People || !slices.ContainsFunc(may, func(pattern string) bool {
-		return !strings.HasPrefix(pattern, "review:")
+		return !strings.HasPrefix(pattern, ledger.ReviewPrefix)
 	})
 }
 

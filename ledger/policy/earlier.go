@@ -74,7 +74,7 @@ func (r *Requirement) missesReview(s *ledger.RequirementStatus) bool {
 }
 
 // isOfReviews reports whether the requirement is about reviews by name.
-func (r *Requirement) isOfReviews() bool { return strings.HasPrefix(r.Predicate, "review:") }
+func (r *Requirement) isOfReviews() bool { return strings.HasPrefix(r.Predicate, ledger.ReviewPrefix) }
 
 // whyNotCarried says why evidence does not carry by tree between commits of two trees. It is empty if it may.
 func (r *Requirement) whyNotCarried(a, b string) string {

@@ -50,7 +50,7 @@ func (re *Recorder) Record(
 
 // record writes a recording. Before, it evaluates the expressions of the contract that it expects.
 func (re *Recorder) record(ctx context.Context, r *Recording) (rec ledger.AttestationRecord, created bool, err error) {
-	if err := cmp.Or(r.Attestation.CheckRepo(r.Org, r.Repo), r.Attestation.CheckNew()); err != nil {
+	if err := r.Attestation.CheckRepo(r.Org, r.Repo); err != nil {
 		return rec, false, err
 	}
 	key := repoKey(r.Org, r.Repo)
@@ -164,6 +164,9 @@ func (re *Recorder) recordOne(t *txn.Tx, v *view, r *Recording) error {
 		}
 	}
 
+	if r.Err = r.Attestation.CheckNew(); r.Err != nil {
+		return nil
+	}
 	r.contract = d.Contract
 	if r.Err = r.checkVerdicts(s); r.Err != nil {
 		return nil

@@ -19,7 +19,7 @@ type Run struct {
 	IsAttempt bool
 	// Again is why a commit is deployed that was rolled back.
 	Again string
-	// Base is the commit since which a commit was reviewed.
+	// Base is the commit since which the changes were reviewed.
 	Base string
 	// Artifacts are linked with the commit.
 	Artifacts []attestation.Artifact
