@@ -159,7 +159,7 @@ const MaxMergeClaims = 16
 // another commit, the source.
 type MergeClaim struct {
 	Source string `json:"source"`
-	// Kind is merge or squash.
+	// Kind is merge, squash, update or rebase.
 	Kind        string `json:"kind"`
 	Attestation string `json:"attestation"`
 	Identity    string `json:"identity"`

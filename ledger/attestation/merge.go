@@ -1,6 +1,8 @@
 package attestation
 
 import (
+	"slices"
+
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
@@ -11,21 +13,27 @@ const mergePrefix = "merge:"
 // A MergeKind says how a commit was merged.
 type MergeKind string
 
-// The kinds of merges. A squash has one parent. A merge has two, and the second one is the
-// merged commit.
+// The kinds of merges. A squash has one parent, the commit of the mainline. A merge and an update have two, the commit
+// of the mainline and the source, in either order. A rebase has the commit of the mainline among its first parents.
 const (
-	Merged   MergeKind = "merge"
-	Squashed MergeKind = "squash"
+	Merged   MergeKind = "merge"  // a branch came to the mainline
+	Squashed MergeKind = "squash" // the same, as one commit
+	Updated  MergeKind = "update" // the mainline came to a branch
+	Rebased  MergeKind = "rebase" // a branch was put on the mainline
 )
 
+// MergeKinds lists the kinds.
+func MergeKinds() []MergeKind { return []MergeKind{Merged, Squashed, Updated, Rebased} }
+
 // A Merge is the body of the predicate type for merges: a claim that the tree of a commit
-// is exactly what git makes of its first parent and another commit, the source.
+// is exactly what git makes of a commit of the mainline and another commit, the source.
 type Merge struct {
 	// Repo is the repo that the claim is for, as org/name.
 	Repo   string       `json:"repo"`
 	Kind   MergeKind    `json:"kind"`
 	Source MergedCommit `json:"source"`
-	// Parent is the first parent of the commit.
+	// Parent is the commit of the mainline, which the forge protects. Of a rebase, it is the one on which the branch
+	// was put.
 	Parent MergedCommit `json:"parent"`
 	// Tree is the tree of the commit.
 	Tree string `json:"tree"`
@@ -51,8 +59,9 @@ func (m *Merge) check() error {
 		return mergeFault("repo", "required (use e.g. acme/api): a claim is for one repo")
 	case !isRepo(m.Repo):
 		return mergeFault("repo", "%q is not a repo (use e.g. acme/api)", text.Clip(m.Repo))
-	case m.Kind != Merged && m.Kind != Squashed:
-		return mergeFault("kind", "%q is not a kind of merge (use %s or %s)", text.Clip(string(m.Kind)), Merged, Squashed)
+	case !slices.Contains(MergeKinds(), m.Kind):
+		return mergeFault("kind", "%q is not a kind of merge (use one of %s, %s, %s or %s)", text.Clip(string(m.Kind)),
+			Merged, Squashed, Updated, Rebased)
 	}
 
 	for _, id := range []struct{ field, value string }{

@@ -88,6 +88,8 @@ func whyUnproven(t *txn.Tx, s *facts.Commit, m *attestation.Merge) (string, erro
 
 	parents := lineage.Parents
 	switch {
+	case m.Kind == attestation.Updated || m.Kind == attestation.Rebased:
+		return fmt.Sprintf("nothing carries yet by a claim of the kind %s", m.Kind), nil
 	case s.Tree != m.Tree:
 		return fmt.Sprintf("the claim is about the tree %s, but the commit has %s",
 			ledger.Short(m.Tree), ledger.Short(s.Tree)), nil
