@@ -82,6 +82,15 @@ func TestParseContract(t *testing.T) {
 			one(`"signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"where":"true","passkey":true,"paths":[],` +
 				`"branches":[]`),
 		},
+		"what evidence covers": {
+			`{"requirements":[{"state":"ATTESTED","predicate":"x","covers":"change","carry":["tree"]}]}`,
+			one(`"signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"covers":"change","carry":["tree"],` +
+				`"paths":[],"branches":[]`),
+		},
+		"what evidence covers by default": {
+			`{"requirements":[{"state":"ATTESTED","predicate":"x","covers":"tree"}]}`,
+			one(`"signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]`),
+		},
 		"no passkey": {
 			`{"requirements":[{"state":"ATTESTED","predicate":"x","passkey":false}]}`,
 			one(`"signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]`),
@@ -255,6 +264,12 @@ func TestParseContractRefuses(t *testing.T) {
 				Message: "must be true, false, \"proven\" or \"known\""}}},
 		"a passkey as a string": {one(`"passkey":"true"`),
 			[]ledger.FieldError{{Field: "requirements[1].passkey", Message: "must be true or false"}}},
+		"other coverage": {one(`"covers":"files"`),
+			[]ledger.FieldError{{Field: "requirements[1].covers", Message: `"files" is not known (use tree or change)`}}},
+		"empty coverage": {one(`"covers":""`),
+			[]ledger.FieldError{{Field: "requirements[1].covers", Message: "use tree or change"}}},
+		"coverage as a list": {one(`"covers":["tree"]`),
+			[]ledger.FieldError{{Field: "requirements[1].covers", Message: "must be a string"}}},
 		"a requirement as a string": {
 			`{"requirements":["x"]}`, []ledger.FieldError{{Field: "requirements[0]", Message: "must be a list of objects"}}},
 		"requirements as an object": {

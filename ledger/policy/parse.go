@@ -49,6 +49,7 @@ type (
 		Levels        []string `json:"levels"`
 		Where         string   `json:"where"`
 		Passkey       bool     `json:"passkey"`
+		Covers        *string  `json:"covers"`
 		Carry         []string `json:"carry"`
 		CarrySigners  []string `json:"carry_signers"`
 		Paths         []string `json:"paths"`
@@ -94,7 +95,7 @@ var fieldTypes = map[string]string{
 	"signers": "a list of strings", "accept": "a list of strings",
 	"paths": "a list of strings", "branches": "a list of strings", "ignore": "a list of strings",
 	"threshold": "a whole number", "enabled": "true or false", "passkey": "true or false", "artifacts": "an object",
-	"carry": "a list of strings", "carry_signers": "a list of strings",
+	"covers": "a string", "carry": "a list of strings", "carry_signers": "a list of strings",
 }
 
 // contractTypeError converts an error about a JSON value of the wrong type into one that
@@ -197,6 +198,7 @@ func (k *contractCheck) requirement(at string, doc *requirementDocument) Require
 		Levels:        k.levels(at+".levels", doc.Predicate+doc.Type, doc.Levels),
 		Where:         k.where(at+".where", doc.Where),
 		Passkey:       doc.Passkey,
+		Covers:        k.covers(at+".covers", doc.Covers),
 		Carry:         k.carry(at+".carry", doc),
 		CarrySigners:  k.carrySigners(at+".carry_signers", doc),
 		Paths:         k.globs(at+".paths", doc.Paths, glob.CheckPath),
@@ -259,6 +261,17 @@ func (k *contractCheck) excludeAuthor(field string, rule any) AuthorRule {
 	}
 	k.fault(field, "must be true, false, \"proven\" or \"known\"")
 	return AuthorCounts
+}
+
+func (k *contractCheck) covers(field string, name *string) Coverage {
+	switch {
+	case name == nil || *name == "tree":
+		return CoversTree
+	case *name == string(CoversChange):
+		return CoversChange
+	}
+	k.fault(field, "%q is not known (use tree or change)", text.Clip(*name))
+	return CoversTree
 }
 
 // carry validates a list of ways in which evidence carries.

@@ -41,6 +41,8 @@ type Requirement struct {
 	Where string `json:"where,omitzero"`
 	// Passkey reports whether evidence counts only if a passkey has confirmed it.
 	Passkey bool `json:"passkey,omitzero"`
+	// Covers says whether evidence speaks for all files of a commit or for its change alone.
+	Covers Coverage `json:"covers,omitzero"`
 	// Carry says which other commits' evidence counts as well. It is empty for DEPLOYED.
 	Carry CarryRule `json:"carry,omitzero"`
 	// CarrySigners are those whose claims of merges count. It is set if Carry has merges.

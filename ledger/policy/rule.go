@@ -45,6 +45,17 @@ func (r *AuthorRule) UnmarshalJSON(data []byte) error {
 	return errors.New("not an author rule")
 }
 
+// A Coverage says what the evidence that counts for a requirement speaks for.
+type Coverage string
+
+// The coverages. The zero value is CoversTree, which contracts leave out.
+const (
+	// CoversTree is that of tests and builds: evidence about the newest commit speaks for all files.
+	CoversTree Coverage = ""
+	// CoversChange is that of reviews: each commit of a delivery must be covered.
+	CoversChange Coverage = "change"
+)
+
 // A CarryRule is a set of ways in which evidence of other commits carries to a commit.
 type CarryRule uint8
 

@@ -72,6 +72,9 @@ func requirementLine(r policy.Requirement) string {
 	if len(r.DistinctFrom) > 0 {
 		line += fmt.Sprintf(" distinct_from=%v", r.DistinctFrom)
 	}
+	if r.Covers != policy.CoversTree {
+		line += " covers=" + string(r.Covers)
+	}
 	line += carryText(r)
 	if len(r.Levels) > 0 {
 		line += fmt.Sprintf(" levels=%v", r.Levels)

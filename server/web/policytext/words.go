@@ -86,7 +86,11 @@ func describe(r policy.Requirement) Sentence {
 	}
 
 	s = s.text(" %s", verbs(r.Accept)).levels(r.Levels).where(r.Where).signers(r).age(r.MaxAge).text(".")
-	return s.others(r).carry(r).scope(r)
+	s = s.others(r)
+	if r.Covers == policy.CoversChange {
+		s = s.text(" Covers the change of a commit alone.")
+	}
+	return s.carry(r).scope(r)
 }
 
 var statusVerbs = map[ledger.Status]string{

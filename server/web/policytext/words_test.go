@@ -67,6 +67,8 @@ func TestTrustInWords(t *testing.T) {
 			"Promotable.",
 		`"predicate":"review:*","signers":["ou=a","ou=b"],"passkey":true,"max_age":"1h"`: "Any `review:*` passes, signed " +
 			"by `ou=a` or `ou=b`, confirmed by a passkey, recorded within the last 1 hour.",
+		`"predicate":"review:*","covers":"change"`: "Any `review:*` passes, signed by any trusted identity. Covers the " +
+			"change of a commit alone.",
 		`"predicate":"a","where":"predicate.level\n  == 'high'"`: "`a` passes where `predicate.level == 'high'`, signed " +
 			"by any trusted identity.",
 	} {
