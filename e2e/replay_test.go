@@ -115,7 +115,7 @@ func (r *replay) addPerson(dn string) ed25519.PrivateKey {
 	must.OK(r.t, err)
 	file := filepath.Join(r.t.TempDir(), "key.pub")
 	must.OK(r.t, os.WriteFile(file, []byte(must.PublicPEM(r.t, public)), 0o600))
-	r.org.ledgerd("identity", "add", "--org", "acme", "--key", file, "--dn", dn)
+	r.org.ledgerd("identity", "add", "--org", "acme", "--key", file, "--dn", dn, "--may", "*,merge:*")
 	return private
 }
 

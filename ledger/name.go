@@ -88,16 +88,22 @@ const ReviewPrefix = "review:"
 // requirements of exceptions that open a gate which a rollback has shut.
 const rollbackPrefix = "rollback:"
 
+// changesPrefix begins the predicates of records of what commits change.
+const changesPrefix = "changes:"
+
 // ReservedPrefix returns the reserved prefix of a predicate name, or "". Only the ledger
-// gives such names.
+// gives such names. Earlier releases have recorded results with those of IsReservedLater.
 func ReservedPrefix(name string) string {
-	for _, prefix := range []string{"signed:", "merge:", "exception:", rollbackPrefix} {
+	for _, prefix := range []string{"signed:", "merge:", "exception:", rollbackPrefix, changesPrefix} {
 		if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
 			return prefix
 		}
 	}
 	return ""
 }
+
+// IsReservedLater reports whether a prefix is reserved in this release and was not in all before.
+func IsReservedLater(prefix string) bool { return prefix == rollbackPrefix || prefix == changesPrefix }
 
 // Short returns the first 12 digits of a hash or of an id of git, for display.
 func Short(id string) string { return id[:min(len(id), 12)] }

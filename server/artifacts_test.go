@@ -267,8 +267,8 @@ func TestStoredContractsKeepTheirRules(t *testing.T) {
 	for _, e := range decode[ledger.Page[ledger.PolicyEvent]](b.get("/v1/orgs/acme/events?types=policy").want(200)).Data {
 		rules = append(rules, e.Rules)
 	}
-	if got := fmt.Sprint(rules); got != "[0 2]" {
-		t.Errorf("the events have the rules %s, want [0 2]", got)
+	if got := fmt.Sprint(rules); got != "[0 3]" {
+		t.Errorf("the events have the rules %s, want [0 3]", got)
 	}
 }
 
@@ -396,7 +396,7 @@ func TestArtifactOfManyMerges(t *testing.T) {
 	b := newBackend(t)
 	b.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"build:*","carry":["merge"],"max_age":"1h",
 		"carry_signers":["cn=queue,ou=merge,o=acme"]}]}`)
-	ci, queue := b.limited("cn=ci,ou=build,o=acme", builderMay...), b.signer("cn=queue,ou=merge,o=acme")
+	ci, queue := b.limited("cn=ci,ou=build,o=acme", builderMay...), b.limited("cn=queue,ou=merge,o=acme", "merge:*")
 	const merges = 101
 	for n := range merges {
 		b.builds(ci, n+1, image(1))

@@ -23,7 +23,7 @@ func (b *backend) squash(s *signer, n, source int) []byte {
 // The record of a commit has the claims that it is a merge, and says why nothing carries.
 func TestClaimsOfMerges(t *testing.T) {
 	b := newBackend(t)
-	queue := b.signer("cn=queue,ou=merge,o=acme")
+	queue := b.limited("cn=queue,ou=merge,o=acme", "merge:*")
 	rec := decode[ledger.AttestationRecord](b.attest(b.squash(queue, 1, 2)).want(201))
 	if rec.Predicate != "merge:squash" || rec.Slot != commitID(2) || rec.Result.Status != ledger.Pass {
 		t.Errorf("recorded %+v", rec)

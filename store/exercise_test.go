@@ -201,7 +201,7 @@ func (e *exerciser) attestation(
 	return &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: predicate, Result: ledger.Result{Status: status}},
 		Commit:  commit, PredicateType: kind,
-		Signer:  identity.Signer{DN: dn, Identity: "idn_made", Key: sha256.Sum256([]byte(dn.CN))},
+		Signer:  identity.Signer{DN: dn, May: mayClaim(), Identity: "idn_made", Key: sha256.Sum256([]byte(dn.CN))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload),
 		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}

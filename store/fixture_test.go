@@ -256,3 +256,6 @@ func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 			wantV5[[]ledger.Delivery](t, org, repo, "deliveries", w.ID+".json"))
 	}
 }
+
+// mayClaim returns what an identity may attest that makes claims, too.
+func mayClaim() identity.Predicates { return identity.Predicates{"*", "merge:*"} }

@@ -65,7 +65,7 @@ func (l *timeline) claim(signer string, commit int, m attestation.Merge) (ledger
 		Outcome: attestation.Outcome{Predicate: attestation.MergePredicate(m.Kind), Slot: m.Source.SHA,
 			Result: ledger.Result{Status: ledger.Pass}},
 		Commit: sha(commit), PredicateType: attestation.MergePredicateType, Merge: &m,
-		Signer:  identity.Signer{DN: dn, Identity: "idn_" + signer, Key: sha256.Sum256([]byte(signer))},
+		Signer:  identity.Signer{DN: dn, May: mayClaim(), Identity: "idn_" + signer, Key: sha256.Sum256([]byte(signer))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload),
 		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}, version)

@@ -29,8 +29,8 @@ type key struct {
 	may   identity.Predicates
 }
 
-// keys returns the keys for CI and for the person. Neither can attest what the other does, so that
-// one stolen key does not take a commit through.
+// keys returns the keys for CI and for the person, and with --ci that of the mainline. None can attest what another does,
+// so that one stolen key does not take a commit through.
 func (s *setup) keys(ctx context.Context) []key {
 	name := s.git.Config(ctx, "user.name")
 	if name == "" {
@@ -41,12 +41,17 @@ func (s *setup) keys(ctx context.Context) []key {
 	if name == "" {
 		name = "me"
 	}
-	return []key{
+	keys := []key{
 		{folder + "/ci", identity.DN{CN: "ci", OU: "build", O: s.org}, "",
 			identity.Predicates{"test:*", "build:*", "lint:*", "scan:*", "sbom:*", "coverage:*"}},
 		{folder + "/me", identity.DN{CN: name, OU: "dev", O: s.org}, s.git.Config(ctx, "user.email"),
 			identity.Predicates{"review:*", "deploy:*"}},
 	}
+	if s.ci != "print" {
+		keys = append(keys, key{folder + "/mainline", identity.DN{CN: "mainline", OU: "merge", O: s.org}, "",
+			identity.Predicates{"merge:*", "changes:*"}})
+	}
+	return keys
 }
 
 // createFolder creates the folder, and has git ignore it in this clone. It refuses a

@@ -37,7 +37,7 @@ func (s *setup) createRepo(ctx context.Context, c *cli.Connection) error {
 	return nil
 }
 
-// createSigners creates the two keys, and has the org trust them.
+// createSigners creates the keys, and has the org trust them.
 func (s *setup) createSigners(ctx context.Context, c *cli.Connection) error {
 	for _, k := range s.keys(ctx) {
 		if err := s.createKey(ctx, k); err != nil {

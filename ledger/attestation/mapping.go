@@ -181,7 +181,7 @@ func Known(predicateType string) (predicates string, outcome bool) {
 // RecordedPredicates returns patterns of the predicates of statements that can be
 // ledger.Recorded. A pattern is exact, or a prefix that ends in *.
 func RecordedPredicates() []string {
-	patterns := []string{"signed:*", "merge:*", "exception:*", "rollback:*"} // reserved, so nobody is misled
+	patterns := []string{"signed:*", "merge:*", "exception:*", "rollback:*", "changes:*"} // reserved, so nobody is misled
 	for _, m := range mappings {
 		if strings.Contains(m.Result, "`recorded`") {
 			patterns = append(patterns, m.pattern())

@@ -128,7 +128,7 @@ func checkResult(predicate, repo string, r ledger.Result) error {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.predicate",
 			"%q is not a predicate name (use e.g. test:go)", text.Clip(predicate))
 	}
-	if ledger.ReservedPrefix(predicate) != ledger.RollbackPredicate("") { // see CheckNew
+	if !ledger.IsReservedLater(ledger.ReservedPrefix(predicate)) { // see CheckNew
 		if err := checkReserved(predicate); err != nil {
 			return err
 		}

@@ -78,15 +78,18 @@ func TestRolloutsAreValidated(t *testing.T) {
 	}
 }
 
-// New results may not have a name that begins with rollback:, and recorded ones keep theirs.
-func TestRollbackIsReserved(t *testing.T) {
-	st, err := parseStatement([]byte(statementOf(aboutCommit, ResultPredicateType,
-		`{"predicate":"Rollback:prod","result":{"status":"pass"}}`)), Place{})
-	if err != nil || st.outcome.Predicate != "Rollback:prod" {
-		t.Errorf("a recorded result: %+v, %v", st.outcome, err)
+// New results may not have a name that begins with rollback: or changes:, and recorded ones keep theirs.
+func TestLaterNamesAreReserved(t *testing.T) {
+	var a Attestation
+	for _, predicate := range []string{"Rollback:prod", "changes:files"} {
+		st, err := parseStatement([]byte(statementOf(aboutCommit, ResultPredicateType,
+			`{"predicate":"`+predicate+`","result":{"status":"pass"}}`)), Place{})
+		if err != nil || st.outcome.Predicate != predicate {
+			t.Errorf("a recorded result: %+v, %v", st.outcome, err)
+		}
+		a = Attestation{PredicateType: ResultPredicateType, Outcome: st.outcome}
+		wantFault(t, "a new result", a.CheckNew(), "predicate")
 	}
-	a := Attestation{PredicateType: ResultPredicateType, Outcome: st.outcome}
-	wantFault(t, "a new result", a.CheckNew(), "predicate")
 	a.PredicateType, a.Predicate = RollbackPredicateType, "rollback:prod"
 	wantFault(t, "a rollback", a.CheckNew(), "")
 }

@@ -55,21 +55,40 @@ func (p Predicates) Names(prefix, predicate string) bool {
 	})
 }
 
+// claimPrefix returns the prefix of a predicate of claims about several commits, or "". Who makes them decides what
+// counts for commits that others have signed.
+func claimPrefix(predicate string) string {
+	for _, prefix := range []string{"merge:", "changes:"} {
+		if strings.HasPrefix(predicate, prefix) {
+			return prefix
+		}
+	}
+	return ""
+}
+
+// NamesClaims reports whether a predicate is not that of claims about several commits, or a pattern that begins with
+// its prefix matches it: * and a shorter prefix do not give them.
+func (p Predicates) NamesClaims(predicate string) bool {
+	prefix := claimPrefix(predicate)
+	return prefix == "" || p.Names(prefix, predicate)
+}
+
 // checked validates the patterns, and returns them as they are stored: nil if one matches
-// every predicate. Errors are about the field may.
+// every predicate and none names claims. Errors are about the field may.
 func (p Predicates) checked() (Predicates, error) {
 	if len(p) > maxMay {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "may", "%d patterns: at most %d (use prefixes, e.g. test:*)",
 			len(p), maxMay)
 	}
-	all := len(p) == 0
+	all, names := len(p) == 0, false
 	for i, pattern := range p {
 		if problem := faultOf(pattern); problem != "" {
 			return nil, ledger.FieldErrorf(ledger.CodeInvalidField, text.Entry("may", i), "%s", problem)
 		}
 		all = all || pattern == "*"
+		names = names || claimPrefix(pattern) != ""
 	}
-	if all {
+	if all && !names {
 		return nil, nil
 	}
 	return p, nil

@@ -72,6 +72,7 @@ func TestMayIsValidated(t *testing.T) {
 		{"none", nil, nil, ""},
 		{"an empty list", identity.Predicates{}, nil, ""},
 		{"all", identity.Predicates{"*"}, nil, ""},
+		{"all, and claims", identity.Predicates{"*", "merge:*"}, identity.Predicates{"*", "merge:*"}, ""},
 		{"all, among others", identity.Predicates{"test:*", "*"}, nil, ""},
 		{"two", identity.Predicates{"test:*", "build:docker"}, identity.Predicates{"test:*", "build:docker"}, ""},
 		{"100", some[:100], some[:100], ""},

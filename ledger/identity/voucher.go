@@ -33,6 +33,8 @@ type Signer struct {
 	Emails []string
 	// Identity is the id of the key or root through which the signer is trusted.
 	Identity string
+	// May is what the identity may attest.
+	May Predicates
 	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as encoded by
 	// x509.MarshalPKIXPublicKey.
 	Key [sha256.Size]byte
@@ -62,20 +64,25 @@ func (v *voucher) isFor(commit string) bool {
 type Vouchers []voucher
 
 // Signer returns the signer of a statement about a commit with the given predicate: that of the first
-// identity that may attest it. If no identity may, it returns CodePredicateNotAllowed, or
+// identity that may attest it, if possible one that names claims. If no identity may, it returns CodePredicateNotAllowed, or
 // CodeCertificateCommit if the statement is about another commit than its keyless certificate.
 func (v Vouchers) Signer(predicate, commit string) (Signer, error) {
-	var other *voucher
+	var other, allowed *voucher
 	for i := range v {
-		if !v[i].may.Match(predicate) {
-			continue
+		switch {
+		case !v[i].may.Match(predicate):
+		case !v[i].isFor(commit):
+			other = &v[i]
+		case allowed == nil, !allowed.may.NamesClaims(predicate) && v[i].may.NamesClaims(predicate):
+			allowed = &v[i]
 		}
-		if v[i].isFor(commit) {
-			return v[i].signer, nil
-		}
-		other = &v[i]
 	}
-	if other != nil {
+	switch {
+	case allowed != nil:
+		signer := allowed.signer
+		signer.May = allowed.may
+		return signer, nil
+	case other != nil:
 		return Signer{}, other.mismatch(commit)
 	}
 
@@ -88,6 +95,19 @@ func (v Vouchers) Signer(predicate, commit string) (Signer, error) {
 		"%s may not attest %s: identity %s (to allow it, an admin adds the predicate to the identity's may: "+
 			"ledgerd identity update %s --may …)",
 		v[0].signer.DN, text.Clip(predicate), strings.Join(limits, ", "), v[0].signer.Identity)
+}
+
+// CheckClaims returns CodePredicateNotAllowed for a predicate of claims about several commits, unless the signer's
+// identity names them.
+func (s *Signer) CheckClaims(predicate string) error {
+	if s.May.NamesClaims(predicate) {
+		return nil
+	}
+	patterns := s.May.String()
+	return ledger.Errorf(ledger.CodePredicateNotAllowed,
+		"%s may not attest %s: no pattern of identity %s begins with %s, and %s does not include it (to allow it, an admin "+
+			"adds the pattern: ledgerd identity update %s --may '%s*,%s')",
+		s.DN, text.Clip(predicate), s.Identity, claimPrefix(predicate), patterns, s.Identity, claimPrefix(predicate), patterns)
 }
 
 // mismatch returns the error of a statement about another commit than the certificate.

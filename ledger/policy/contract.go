@@ -16,14 +16,14 @@ import (
 )
 
 // Rules is the version of the rules by which new contracts are read. Version 1 had no number.
-// Since version 2, not everybody links artifacts.
-const Rules = 2
+// Since version 2, not everybody links artifacts. Since version 3, not everybody claims merges.
+const Rules = 3
 
 // A Contract is a repo's policy: what a commit needs to reach each state. Parse sets the
 // defaults, so a Contract is complete.
 type Contract struct {
-	// Rules is the version of the rules by which the contract is read: Rules, or 0 in one that a
-	// release before them stored.
+	// Rules is the version of the rules by which the contract is read: Rules, or in one that an
+	// earlier release stored, a lower one. It is 0 before they had a number.
 	Rules        int           `json:"rules,omitzero"`
 	Requirements []Requirement `json:"requirements"`
 	Targets      TargetRule    `json:"targets"`

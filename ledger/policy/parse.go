@@ -137,10 +137,14 @@ func (k *contractCheck) contract(doc *document) Contract {
 }
 
 func (k *contractCheck) rules(version *int) int {
-	if version == nil && k.stored {
+	switch {
+	case version == nil && k.stored:
 		return 0
-	} else if version != nil && *version != Rules {
+	case version == nil:
+	case *version < 2 || *version > Rules:
 		k.fault("rules", "%d is not supported (use %d, or omit it)", *version, Rules)
+	case k.stored:
+		return *version
 	}
 	return Rules
 }

@@ -36,6 +36,19 @@ func Builds(predicate string, status ledger.Status) bool {
 // identities without a list of predicates, too. Contracts of a release before Rules say so.
 func (c Contract) AnyLinker() bool { return c.Rules < 2 && len(c.Artifacts.Signers) == 0 }
 
+// CheckClaims returns CodePredicateNotAllowed if a signer may not make a claim about several commits. AnyClaimer
+// says who may claim merges by the rules of an earlier release.
+func (c Contract) CheckClaims(predicate string, s *identity.Signer) error {
+	if c.AnyClaimer() && strings.HasPrefix(predicate, "merge:") {
+		return nil
+	}
+	return s.CheckClaims(predicate)
+}
+
+// AnyClaimer reports whether everybody claims merges who may attest merge:*, which is so for identities without a list of
+// predicates, too. Contracts of a release before version 3 of the rules say so.
+func (c Contract) AnyClaimer() bool { return c.Rules < 3 }
+
 // LinkRefusal says why a statement for a predicate does not link artifacts with its commit, given
 // its status, its signer and what the signer's identity may attest now. It is empty if the statement does.
 // warning is ledger.AnyLinker if the statement does so only because of AnyLinker.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -23,11 +24,58 @@ func TestRules(t *testing.T) {
 
 	sent, err := Parse(old.Canonical())
 	must.OK(t, err)
-	if want := `{"rules":2,` + string(old.Canonical()[1:]); sent.Rules != Rules || string(sent.Canonical()) != want {
+	if want := `{"rules":3,` + string(old.Canonical()[1:]); sent.Rules != Rules || string(sent.Canonical()) != want {
 		t.Errorf("it is sent back as %s, want %s", sent.Canonical(), want)
 	}
 	if read, err := ParseStored(sent.Canonical()); err != nil || read.Rules != Rules || read.Digest() != sent.Digest() {
 		t.Errorf("a new contract is read as %s: %v", read.Canonical(), err)
+	}
+}
+
+// A contract of the release before keeps its rules and digest while it is stored. Sent back, it has the present ones.
+func TestRulesOfTheReleaseBefore(t *testing.T) {
+	const stored = `{"rules":2,"requirements":[],"targets":"all","radar":{"enabled":true,"notify":"LOW","block":"none",` +
+		`"ignore":[],"max_age":"720h"}}`
+	old, err := ParseStored([]byte(stored))
+	if err != nil || old.Rules != 2 || string(old.Canonical()) != stored {
+		t.Errorf("it is read as %s: %v", old.Canonical(), err)
+	}
+	if sent, err := Parse([]byte(stored)); err != nil || sent.Rules != Rules {
+		t.Errorf("it is sent back with the rules %d: %v", sent.Rules, err)
+	}
+}
+
+// Claims about several commits need a pattern that begins with their prefix. By the rules of earlier releases, every
+// pattern that includes merges does.
+func TestCheckClaims(t *testing.T) {
+	for _, test := range []struct {
+		predicate, may string // patterns, separated by blanks
+		now, before    bool   // whether the signer may attest it, by the present and by earlier rules
+	}{
+		{"merge:squash", "merge:*", true, true},
+		{"merge:squash", "test:* merge:squash", true, true},
+		{"merge:update", "merge:squash", false, true}, // Verify has refused it
+		{"merge:squash", "* merge:*", true, true},
+		{"merge:squash", "", false, true},
+		{"merge:squash", "*", false, true},
+		{"merge:squash", "m*", false, true},
+		{"merge:squash", "merge*", false, true},
+		{"merge:squash", "changes:*", false, true},
+		{"changes:files", "changes:*", true, true},
+		{"changes:files", "", false, false},
+		{"changes:files", "c*", false, false},
+		{"test:go", "", true, true},
+		{"merger:x", "", true, true},
+	} {
+		signer := identity.Signer{Identity: "idn_1", May: strings.Fields(test.may)}
+		for rules, want := range map[int]bool{0: test.before, 2: test.before, Rules: test.now} {
+			err := Contract{Rules: rules}.CheckClaims(test.predicate, &signer)
+			fault, _ := errors.AsType[*ledger.Error](err)
+			if (err == nil) != want || !want && (fault.Code != ledger.CodePredicateNotAllowed ||
+				!strings.Contains(fault.Detail, "ledgerd identity update idn_1 --may '")) {
+				t.Errorf("%s by %q, rules %d: %v, want %v", test.predicate, test.may, rules, err, want)
+			}
+		}
 	}
 }
 

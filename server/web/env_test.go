@@ -327,7 +327,8 @@ func (e *env) signer(dn string) *signer {
 	_, key, err := ed25519.GenerateKey(nil)
 	must.OK(e.t, err)
 	text := must.PublicPEM(e.t, key.Public())
-	_, err = e.host.AddIdentity(e.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
+	_, err = e.host.AddIdentity(e.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn,
+		May: identity.Predicates{"*", "merge:*"}})
 	must.OK(e.t, err)
 	return &signer{key, dn}
 }

@@ -336,7 +336,8 @@ func (h *history) rename(s *signer, dn string) {
 			must.OK(h.t, h.host.RevokeIdentity(h.t.Context(), "acme", i.ID))
 		}
 	}
-	n := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: must.PublicPEM(h.t, s.key.Public()), DN: dn}
+	n := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: must.PublicPEM(h.t, s.key.Public()), DN: dn,
+		May: identity.Predicates{"*", "merge:*"}}
 	_, err := h.host.AddIdentity(h.t.Context(), "acme", n)
 	must.OK(h.t, err)
 }

@@ -243,7 +243,7 @@ func (h *history) signers() {
 		}
 		n, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: must.PublicPEM(h.t, public),
 			DN: "cn=" + name + ",ou=x,o=acme", Emails: []string{"m@acme.example", name + "@home.example"},
-			Logins: []string{"github:" + name}}.Identity()
+			Logins: []string{"github:" + name}, May: identity.Predicates{"*", "merge:*"}}.Identity()
 		must.OK(h.t, err)
 		if name == "mall" { // the same key
 			must.OK(h.t, h.RevokeIdentity(ctx, "acme", last.ID))

@@ -168,7 +168,8 @@ func (re *Recorder) recordOne(t *txn.Tx, v *view, r *Recording) error {
 		return nil
 	}
 	r.contract = d.Contract
-	if r.Err = r.checkVerdicts(s); r.Err != nil {
+	r.Err = cmp.Or(d.Contract.CheckClaims(r.Attestation.Predicate, &r.Attestation.Signer), r.checkVerdicts(s))
+	if r.Err != nil {
 		return nil
 	}
 	if ok, err := re.checkMerge(t, v, d, s, r); err != nil || !ok {

@@ -33,7 +33,8 @@ func AddSigner(t testing.TB, s *store.Store, dn string) (ed25519.PrivateKey, ide
 	t.Helper()
 	public, key, err := ed25519.GenerateKey(nil)
 	must.OK(t, err)
-	n := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: must.PublicPEM(t, public), DN: dn}
+	n := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: must.PublicPEM(t, public), DN: dn,
+		May: identity.Predicates{"*", "merge:*"}}
 	return key, addIdentity(t, s, n)
 }
 

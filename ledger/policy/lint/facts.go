@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -49,6 +50,14 @@ type Signer struct {
 	// not known.
 	IsRoot    bool
 	Certifies identity.Pattern
+}
+
+// name returns the name of a key, or the pattern of a root.
+func (s *Signer) name() string {
+	if s.IsRoot {
+		return "the root of " + cmp.Or(s.Certifies.String(), "any name")
+	}
+	return s.DN.String()
 }
 
 // A SameName is a common name, e-mail address or login of signers who count as several people,
@@ -188,10 +197,12 @@ type index struct {
 	of          [][]int  // the positions of the patterns of each requirement
 	// known remembers what lists of predicates may attest.
 	known map[string][]bool
+	// anyClaimer is that of the contract.
+	anyClaimer bool
 }
 
 func newIndex(c policy.Contract, f *Facts) *index {
-	x := &index{known: make(map[string][]bool)}
+	x := &index{known: make(map[string][]bool), anyClaimer: c.AnyClaimer()}
 	add := func(subject string, signers []identity.Pattern) {
 		x.subjects, x.of = append(x.subjects, subject), append(x.of, x.add(signers))
 	}
@@ -248,11 +259,20 @@ func (x *index) may(patterns []string) []bool {
 	}
 	may := make([]bool, len(x.subjects))
 	for i, subject := range x.subjects {
+		if subject == mergePredicates && !x.anyClaimer {
+			may[i] = slices.ContainsFunc(patterns, namesMerges)
+			continue
+		}
 		allows := func(p string) bool { return patternsOverlap(p, subject) }
 		may[i] = len(patterns) == 0 || slices.ContainsFunc(patterns, allows)
 	}
 	x.known[key] = may
 	return may
+}
+
+// namesMerges reports whether a pattern of an identity names claims of merges.
+func namesMerges(pattern string) bool {
+	return strings.HasPrefix(pattern, strings.TrimSuffix(mergePredicates, "*"))
 }
 
 // A peopleSet is a set of people, by their positions.
@@ -350,6 +370,7 @@ const (
 	FindingNeverCounts       FindingCode = "never_counts"        // such evidence never has an accepted status
 	FindingNeverCarries      FindingCode = "never_carries"       // carry is set, but such evidence does not carry
 	FindingNeverConfirmed    FindingCode = "never_confirmed"     // passkey is set, but no passkey confirms such evidence
+	FindingClaimsByTests     FindingCode = "claims_by_tests"     // who claims merges signs what they carry, too
 	FindingMixedEnvironments FindingCode = "mixed_environments"  // counts deployments to other environments
 	FindingAnyLinker         FindingCode = "any_linker"          // every identity links artifacts
 	FindingNobodyLinks       FindingCode = "nobody_links"        // no identity links artifacts

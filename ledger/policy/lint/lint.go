@@ -272,6 +272,7 @@ func (l *linter) carry(i int, at string) {
 			r.Subject(), why)
 		return
 	}
+	l.claimsByTests(r, at)
 	if l.signers == nil || l.signers.claims[i] == nil || !l.signers.claims[i].isNobodys() {
 		return
 	}
@@ -279,6 +280,23 @@ func (l *linter) carry(i int, at string) {
 		"name signers that the org trusts, such as that of the merge queue, and let them attest merge:*",
 		"%s: no merge is claimed by anybody who counts: no trusted identity that may attest merge:* matches carry_signers",
 		r.Subject())
+}
+
+// claimsByTests adds a finding if a key that claims merges may also sign what carries by them: a job that runs the code
+// of a branch could claim that an evil merge of it is clean.
+func (l *linter) claimsByTests(r *policy.Requirement, at string) {
+	subject := l.facts.predicatesOf(r)
+	var names []string
+	for _, s := range l.facts.Signers {
+		signs := func(p string) bool { return patternsOverlap(p, subject) }
+		if slices.ContainsFunc(s.May, namesMerges) && slices.ContainsFunc(s.May, signs) {
+			names = append(names, s.name())
+		}
+	}
+	if len(names) > 0 {
+		l.add(FindingClaimsByTests, at+".carry", "give claims a key of their own, with --may 'merge:*,changes:*'",
+			"%s: %s may claim merges and sign what carries by them", r.Subject(), text.JoinFirst(names, " and "))
+	}
 }
 
 // neverCarries returns why no evidence for a requirement carries, or "".

@@ -261,7 +261,16 @@ func TestLint(t *testing.T) {
 			signers: []lint.Signer{reviewer, key(3, "cn=ops,ou=platform", "deploy:*")},
 			rest:    `,"exceptions":{"signers":["ou=platform"]}`, want: []string{"nobody_matches exceptions.signers"}},
 
-		{name: "merges that CI claims", requirements: testByCI + "," + reviewByAda + "," + deployByOps +
+		{name: "merges that a key of their own claims",
+			signers: append(everybody, key(9, "cn=main,ou=merge,o=acme", "merge:*", "changes:*")),
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps +
+				`,{"state":"ATTESTED","predicate":"build:x","carry":["tree","merge"],"carry_signers":["cn=main"],` + byAcme},
+		{name: "merges that the key of tests claims", want: []string{"claims_by_tests requirements[3].carry"},
+			signers: append(everybody, key(9, "cn=main,ou=merge,o=acme", "*", "merge:squash")),
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps +
+				`,{"state":"ATTESTED","predicate":"build:x","carry":["merge"],"carry_signers":["cn=main"],` + byAcme},
+		{name: "merges that no pattern names", want: []string{"nobody_matches requirements[3].carry_signers"},
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps +
 			`,{"state":"ATTESTED","predicate":"build:x","carry":["tree","merge"],"carry_signers":["cn=ci"],` + byAcme},
 		{name: "merges that nobody claims", want: []string{"nobody_matches requirements[3].carry_signers"},
 			requirements: testByCI + "," + reviewByAda + "," + deployByOps +

@@ -19,7 +19,7 @@ func (l *linter) people() {
 
 	var unlimited []string
 	for _, s := range l.facts.Signers {
-		if !s.IsRoot && len(s.May) == 0 {
+		if !s.IsRoot && (len(s.May) == 0 || slices.Contains(s.May, "*")) {
 			unlimited = append(unlimited, s.DN.String())
 		}
 	}

@@ -20,11 +20,11 @@ func (s suite) TestWhatAnIdentityMayAttestIsStored(t *testing.T) {
 	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
 	must.OK(t, err)
 	added := list.Data[0]
-	if added.May != nil || added.DNPattern != "" {
+	if !slices.Equal(added.May, identity.Predicates{"*", "merge:*"}) || added.DNPattern != "" {
 		t.Fatalf("added: %+v", added)
 	}
 
-	for _, may := range []identity.Predicates{{"test:*"}, {"build:docker", "test:*"}, {"*"}, {"x"}, nil} {
+	for _, may := range []identity.Predicates{{"test:*"}, {"build:docker", "test:*"}, {"*"}, {"*", "merge:*"}, {"x"}, nil} {
 		_, before, err := fx.Keyring(ctx, "acme")
 		must.OK(t, err)
 		want, err := added.Changed(identity.Change{May: &may})
