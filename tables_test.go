@@ -87,7 +87,7 @@ func TestEachTableIsWrittenByOneRoom(t *testing.T) {
 		// A closed violation makes its deployment count.
 		"deployments": "record states",
 		// Recording describes commits.
-		"commits": "facts record", "merge_sources": "facts record", "keys": "record signers",
+		"commits": "facts record", "merge_sides": "facts record", "keys": "record signers",
 		// Attestations are counted by predicate.
 		"predicates": "facts signers",
 	}

@@ -122,6 +122,18 @@ func (c *Client) TransitionsPage(
 		ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha, "transitions"), parameters(), q)
 }
 
+// AddObjects records the objects of commits, and returns which of some commits are unknown.
+func (c *Client) AddObjects(ctx context.Context, org, repo string, o ledger.Objects) (unknown []string, err error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode the objects: %w", err)
+	}
+	r, _, err := call[ledger.UnknownObjects](ctx, c, request{
+		method: http.MethodPost, path: pathOf("orgs", org, "repos", repo, "objects"), body: body,
+	})
+	return r.Unknown, err
+}
+
 // Register registers a commit, or updates its record. It returns the commit and
 // reports whether it is new.
 func (c *Client) Register(

@@ -155,18 +155,20 @@ func CorrectedText(list []string) string {
 // about each source.
 const MaxMergeClaims = 16
 
-// A MergeClaim is a signed claim that a commit is a clean merge of its first parent with
-// another commit, the source.
+// A MergeClaim is a signed claim that a commit is a clean merge of a commit of the mainline, the parent, with another
+// commit, the source.
 type MergeClaim struct {
 	Source string `json:"source"`
+	// Parent is empty if the claim is of an early release.
+	Parent string `json:"parent,omitzero"`
 	// Kind is merge, squash, update or rebase.
 	Kind        string `json:"kind"`
 	Attestation string `json:"attestation"`
 	Identity    string `json:"identity"`
 	RecordedAt  Time   `json:"recorded_at"`
-	// ParentState is the state of the first parent when the claim was recorded. Evidence about
-	// the source carries only to requirements for states up to it. It is DRAFT if the claim
-	// does not agree with the objects that the ledger had seen by then; Reason says why.
-	ParentState State  `json:"parent_state"`
-	Reason      string `json:"reason,omitzero"`
+	// ParentState is the standing of the parent, or DRAFT if Reason is set. Of a claim of an early release, it is the
+	// state that the first parent had when the claim was recorded, up to which evidence about the source carries.
+	ParentState State `json:"parent_state"`
+	// Reason is why nothing carries. It is empty if what the parent meets decides.
+	Reason string `json:"reason,omitzero"`
 }

@@ -118,6 +118,8 @@ type AttestationEvent struct {
 	// AssertionDigest is "sha256:" and the hex digest of the passkey assertion that has confirmed
 	// the statement. It is empty without one.
 	AssertionDigest string `json:"assertion_digest,omitzero"`
+	// Base is that of the AttestationRecord.
+	Base string `json:"base,omitzero"`
 }
 
 // A StateEvent reports that a commit moved between two states.
@@ -197,11 +199,14 @@ type RadarEventPath struct {
 // A CommitEvent reports that what is known of a commit, without its evidence, has changed:
 // by a registration, by its object, which proves what it is, or by a correction.
 type CommitEvent struct {
-	ID     string    `json:"id"`
-	Type   EventType `json:"type"` // set by Render
-	Org    string    `json:"org"`
-	Repo   string    `json:"repo"`
-	Commit string    `json:"commit"`
+	ID   string    `json:"id"`
+	Type EventType `json:"type"` // set by Render
+	Org  string    `json:"org"`
+	Repo string    `json:"repo"`
+	// Commit is empty if Objects is set.
+	Commit string `json:"commit,omitzero"`
+	// Objects are commits that are not registered, and known by their objects now.
+	Objects []string `json:"objects,omitempty"`
 	// Tree is the root tree of its object; empty if that is not known.
 	Tree string `json:"tree,omitzero"`
 	// Facts is the digest of what states are derived from that is known of the commit (see the

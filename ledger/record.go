@@ -69,6 +69,9 @@ type AttestationRecord struct {
 	Rollout string `json:"rollout,omitzero"`
 	// Reason is why the commit was rolled back, or is deployed again.
 	Reason string `json:"reason,omitzero"`
+	// Base is the commit since which a review is about the changes. In a claim of a merge, it is the commit of the
+	// mainline. Releases that did not read it have recorded none.
+	Base string `json:"base,omitzero"`
 	// PayloadDigest is "sha256:" and the hex digest of the payload bytes.
 	PayloadDigest string `json:"payload_digest"`
 	// Event is the id of the attestation's event.

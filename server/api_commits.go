@@ -129,6 +129,19 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 	return &reply{status: http.StatusOK, record: c.linked(commit)}, nil
 }
 
+// addObjects records objects of commits, and says which are unknown.
+func (s *Server) addObjects(c *call) (*reply, error) {
+	var o ledger.Objects
+	if err := c.decodeValid(&o, s.config.Limits.MaxBody); err != nil {
+		return nil, err
+	}
+	unknown, err := s.store.AddObjects(c.ctx(), c.org(), c.repo(), o)
+	if unknown == nil {
+		unknown = []string{}
+	}
+	return single(ledger.UnknownObjects{Unknown: unknown}, err)
+}
+
 // A correction is the body of a request to correct a commit.
 type correction struct {
 	Targets *[]string     `json:"targets"`

@@ -112,6 +112,7 @@ func (s *Server) routes() []route {
 		{post, commits + "/:sha/review-drafts", write, nil, s.draftReview},
 		{post, commits + "/:sha/reviews", write, nil, s.recordReview},
 
+		{post, repo + "/objects", write, nil, s.addObjects},
 		{get, radar, read, list("level", "commit", "branch"), s.listOverlaps},
 		{post, radar, read, nil, s.previewOverlaps},
 

@@ -34,7 +34,7 @@ INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, re
 SELECT a.id, c.id, s.id, 'squash', 4, '' FROM attestations a, commits c, commits s
 WHERE a.attestation_id = '%s' AND c.sha = '%s' AND s.sha = '%s';
 UPDATE commits SET merged = 1 WHERE sha = '%[2]s'; UPDATE commits SET merged = 2 WHERE sha = '%[3]s';
-INSERT INTO merge_sources (commit_id, version) SELECT id, 0 FROM commits WHERE sha = '%[3]s'`,
+INSERT INTO merge_sides (commit_id, version) SELECT id, 0 FROM commits WHERE sha = '%[3]s'`,
 		claim.ID, commits[3], commits[0])))
 
 	e.attests("carried", commits[0], "test:go", ledger.Pass)

@@ -22,7 +22,7 @@ func TestGatherClaims(t *testing.T) {
 	}
 
 	list, err := txn.Read(t.Context(), w.Store.db, txn.ByOrg("acme"),
-		func(rd txn.Reader) (map[string][]ledger.State, error) {
+		func(rd txn.Reader) (map[string][]string, error) {
 			ids := make(map[int64]string)
 			var commits []*facts.Commit
 			for i := range 3 {
@@ -37,7 +37,7 @@ func TestGatherClaims(t *testing.T) {
 				ids[c.ID], commits = numbered(i)[39:], append(commits, &facts.Commit{CommitRow: c})
 			}
 			found, err := w.Facts.GatherClaims(rd, commits)
-			states := make(map[string][]ledger.State)
+			states := make(map[string][]string)
 			for id, sources := range found {
 				for _, s := range sources {
 					source, err := facts.FindCommitRow(rd, s.Commit)
@@ -46,7 +46,7 @@ func TestGatherClaims(t *testing.T) {
 					}
 					for _, claim := range s.Claims {
 						key := ids[id] + " " + source.SHA[39:] + " " + claim.Signer.CN
-						states[key] = append(states[key], claim.ParentState)
+						states[key] = append(states[key], claim.Side.Commit[39:])
 					}
 				}
 			}
@@ -54,11 +54,10 @@ func TestGatherClaims(t *testing.T) {
 		})
 	must.OK(t, err)
 	// The last digits of a commit and a source, which are one more than their numbers.
-	want := map[string]ledger.State{"2 8 ci": ledger.Promotable, "2 8 ann": ledger.Promotable, "2 9 ci": ledger.Promotable,
-		"3 8 ci": ledger.Validating}
-	for key, state := range want {
-		if got := list[key]; len(got) != 1 || got[0] != state {
-			t.Errorf("claim %s: parent's state %v, want %s", key, got, state)
+	want := map[string]string{"2 8 ci": "1", "2 8 ann": "1", "2 9 ci": "1", "3 8 ci": "2"}
+	for key, parent := range want {
+		if got := list[key]; len(got) != 1 || got[0] != parent {
+			t.Errorf("claim %s: parents %v, want %s", key, got, parent)
 		}
 	}
 	if len(list) != len(want) {

@@ -93,8 +93,8 @@ func (l *timeline) wantClaims(want ...string) {
 	}
 }
 
-// A claim is recorded with the state that the first parent has, if all is proven and agrees
-// with it. Otherwise nothing carries, and the record says why.
+// A claim has the state that the commit of the mainline has, if all is proven and agrees with
+// it. Otherwise nothing carries, and the record says why.
 func TestClaimHasStateOfParent(t *testing.T) {
 	const squash, merge = attestation.Squashed, attestation.Merged
 	twoParents := []int{parentCommit, sourceCommit}
@@ -108,16 +108,18 @@ func TestClaimHasStateOfParent(t *testing.T) {
 		"a squash":       {squash, 100, []int{parentCommit}, 90, "2 PROMOTABLE"},
 		"a merge":        {merge, 100, twoParents, 90, "2 PROMOTABLE"},
 		"another tree":   {squash, 101, []int{parentCommit}, 90, "2 DRAFT the claim is about the tree 000000000000"},
-		"another parent": {squash, 100, []int{sourceCommit}, 90, "2 DRAFT 000000000000 is not the first parent"},
-		"no parent":      {squash, 100, nil, 90, "2 DRAFT 000000000000 is not the first parent"},
-		"second parent":  {merge, 100, []int{sourceCommit, parentCommit}, 90, "2 DRAFT 000000000000 is not the first parent"},
+		"another parent": {squash, 100, []int{sourceCommit}, 90, "2 DRAFT 000000000000 is not a parent"},
+		"no parent":      {squash, 100, nil, 90, "2 DRAFT 000000000000 is not a parent"},
+		"second parent":  {merge, 100, []int{sourceCommit, parentCommit}, 90, "2 PROMOTABLE"},
 		"squash of two":  {squash, 100, twoParents, 90, "2 DRAFT a squash has one parent, but the commit has 2"},
-		"merge of one":   {merge, 100, []int{parentCommit}, 90, "2 DRAFT 000000000000 is not the second of two parents"},
-		"merge of three": {merge, 100, []int{1, 2, 9}, 90, "2 DRAFT 000000000000 is not the second of two parents"},
+		"an update":      {attestation.Updated, 100, []int{sourceCommit, parentCommit}, 90, "2 PROMOTABLE"},
+		"update of one":  {attestation.Updated, 100, []int{parentCommit}, 90, "2 DRAFT 000000000000 is not the other"},
+		"merge of one":   {merge, 100, []int{parentCommit}, 90, "2 DRAFT 000000000000 is not the other of two parents"},
+		"merge of three": {merge, 100, []int{1, 2, 9}, 90, "2 DRAFT 000000000000 is not the other of two parents"},
 		"merge of another": {merge, 100, []int{parentCommit, 9}, 90,
-			"2 DRAFT 000000000000 is not the second of two parents"},
+			"2 DRAFT 000000000000 is not the other of two parents"},
 		"commit not proven": {squash, 0, []int{parentCommit}, 90, "2 DRAFT the commit's object was unknown"},
-		"parent not proven": {squash, 100, []int{parentCommit}, 0, "2 DRAFT the object of the first parent, 000000000000,"},
+		"parent not proven": {squash, 100, []int{parentCommit}, 0, "2 DRAFT the object of the parent, 000000000000,"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newTimeline(t)
@@ -152,15 +154,14 @@ func TestClaimNeedsParentInRepo(t *testing.T) {
 	l.prove(mergeCommit, 100, parentCommit)
 	l.squash("bot")
 	if c := l.commit(mergeCommit).Merges[0]; c.ParentState != ledger.Draft ||
-		!strings.Contains(c.Reason, "the object of the first parent") {
+		!strings.Contains(c.Reason, "the object of the parent") {
 		t.Errorf("claim: %+v", c)
 	}
 }
 
-// The parent's state is settled before it is read: evidence that has expired, or that a new
-// policy does not accept, does not count although the commit was not reached yet. What the
-// parent becomes later changes nothing.
-func TestClaimSettlesParent(t *testing.T) {
+// The record of a claim has the state of the parent as it is now: evidence that has expired, or that a new policy does
+// not accept, does not count.
+func TestClaimHasPresentStateOfParent(t *testing.T) {
 	t.Run("expiry", func(t *testing.T) {
 		l := newTimeline(t)
 		l.promote(parentCommit)
@@ -172,12 +173,10 @@ func TestClaimSettlesParent(t *testing.T) {
 		l.wantState(parentCommit, ledger.Validating)
 
 		l.promote(parentCommit)
-		l.wantClaims("2 VALIDATING")
-		l.squash("bot")
 		l.wantClaims("2 PROMOTABLE")
 		l.pass(31 * day)
 		l.wantState(parentCommit, ledger.Validating)
-		l.wantClaims("2 PROMOTABLE")
+		l.wantClaims("2 VALIDATING")
 	})
 
 	t.Run("policy", func(t *testing.T) {
@@ -186,7 +185,7 @@ func TestClaimSettlesParent(t *testing.T) {
 		l.prove(parentCommit, 90)
 		l.prove(mergeCommit, 100, parentCommit)
 		contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"},
-			{"state":"PROMOTABLE","predicate":"test:*","where":"type == 'other'"}]}`))
+			{"state":"PROMOTABLE","predicate":"other:*"}]}`))
 		must.OK(t, err)
 
 		_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 2, "host")
@@ -196,11 +195,11 @@ func TestClaimSettlesParent(t *testing.T) {
 	})
 }
 
-// An exception stands for one commit. What a parent has reached by it does not carry.
+// An exception stands for one commit. A requirement that a parent meets only by it does not count.
 func TestClaimIgnoresExceptionsOfParent(t *testing.T) {
 	l := newTimeline(t)
-	contract, err := policy.Parse([]byte(`{"requirements":[{"name":"tests","state":"ATTESTED","predicate":"test:*"}],
-		"exceptions":{"signers":["cn=boss"],"max_duration":"1d"}}`))
+	contract, err := policy.Parse([]byte(`{"requirements":[{"name":"tests","state":"ATTESTED","predicate":"test:*","carry":["merge"],
+		"carry_signers":["cn=bot"]}],"exceptions":{"signers":["cn=boss"],"max_duration":"1d"}}`))
 	must.OK(t, err)
 	_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 2, "host")
 	must.OK(t, err)
@@ -221,8 +220,12 @@ func TestClaimIgnoresExceptionsOfParent(t *testing.T) {
 	must.OK(t, err)
 
 	l.wantState(parentCommit, ledger.Promotable)
+	l.promote(sourceCommit)
 	l.squash("bot")
-	l.wantClaims("2 VALIDATING")
+	l.wantState(mergeCommit, ledger.Validating)
+	l.promote(parentCommit)
+	l.settle()
+	l.wantState(mergeCommit, ledger.Promotable)
 }
 
 // Of each person the latest claim about a source counts, of either kind.
@@ -237,14 +240,14 @@ func TestLatestClaimCounts(t *testing.T) {
 	l.promote(parentCommit)
 	l.prove(parentCommit, 90)
 	l.squash("eve")
-	const unknown = "DRAFT the object of the first parent, 000000000000, was unknown (register it, and claim again)"
+	const unknown = "DRAFT the object of the parent, 000000000000, was unknown (register it, and claim again)"
 	l.wantClaims("2 "+unknown, "9 "+unknown, "2 PROMOTABLE")
 
 	l.squash("bot")
 	l.wantClaims("9 "+unknown, "2 PROMOTABLE", "2 PROMOTABLE")
 	_, err = l.claim("eve", mergeCommit, mergeOf(attestation.Merged)) // a false claim
 	must.OK(t, err)
-	l.wantClaims("9 "+unknown, "2 PROMOTABLE", "2 DRAFT 000000000000 is not the second of two parents of the commit")
+	l.wantClaims("9 "+unknown, "2 PROMOTABLE", "2 DRAFT 000000000000 is not the other of two parents of the commit")
 }
 
 // A commit has room for 16 claims, of which each can be replaced.
@@ -344,7 +347,7 @@ func TestDistrustedClaimDoesNotCount(t *testing.T) {
 	}
 }
 
-// Commits know that they are merges, or sources, by claims.
+// Commits know that they are merges, sources, or of the mainline, by claims.
 func TestClaimsMarkCommits(t *testing.T) {
 	l := newTimeline(t)
 	l.prove(mergeCommit, 100, parentCommit)
@@ -357,13 +360,11 @@ func TestClaimsMarkCommits(t *testing.T) {
 
 	db := must.Get(sql.Open("sqlite", "file:"+l.path))(t)
 	defer db.Close()
-	for commit, want := range map[int]string{parentCommit: "0 0", sourceCommit: "2 1", mergeCommit: "3 1", 8: "1 0"} {
+	for commit, want := range map[int]string{parentCommit: "4 1", sourceCommit: "2 1", mergeCommit: "3 1", 8: "1 0",
+		9: "4 1"} {
 		var got string
-		err := db.QueryRow(`SELECT merged || ' ' || (SELECT count(*) FROM merge_sources WHERE commit_id = c.id)
+		err := db.QueryRow(`SELECT merged || ' ' || (SELECT count(*) FROM merge_sides WHERE commit_id = c.id)
 			FROM commits c WHERE sha = ?`, sha(commit)).Scan(&got)
-		if commit == parentCommit && errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
 		if err != nil || got != want {
 			t.Errorf("commit %d: %s (%v), want %s", commit, got, err, want)
 		}

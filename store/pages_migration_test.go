@@ -10,8 +10,19 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// undoBacklog makes a database one of schema version 20: it undoes 0022_authorization.sql and 0021_standing.sql.
+// undoBacklog makes a database one of schema version 20: it undoes 0023_history.sql, 0022_authorization.sql
+// and 0021_standing.sql.
 const undoBacklog = `
+DROP INDEX commits_with_gap;
+ALTER TABLE commits DROP COLUMN gap;
+UPDATE commits SET basis = basis + (distrusts << 32);
+ALTER TABLE commits DROP COLUMN distrusts;
+ALTER TABLE merge_sides DROP COLUMN met;
+ALTER TABLE merge_sides RENAME TO merge_sources;
+DROP INDEX merges_by_parent;
+ALTER TABLE merges DROP COLUMN parent_id;
+ALTER TABLE attestations DROP COLUMN base;
+DROP TABLE ancestors;
 DROP TABLE clock;
 CREATE TABLE clock (
   id           INTEGER PRIMARY KEY CHECK (id = 1),

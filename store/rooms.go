@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/boards"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/orgs"
 	"github.com/ledgerd/ledgerd/store/overlaps"
@@ -41,7 +42,8 @@ func newStore(o Options, server string) *Store {
 	s.Signers = signers.New(s.db, s.Journal, s.jobs, s.Contracts, o.ParseRoot)
 	s.Access = access.New(s.db, s.Journal, s.Signers, o.Providers)
 
-	s.Facts = facts.New(s.db, s.Journal, s.jobs, s.Contracts, s.Signers)
+	past := history.New(s.db)
+	s.Facts = facts.New(s.db, s.Journal, s.jobs, s.Contracts, s.Signers, past)
 	s.Radar = overlaps.New(s.db, s.Journal, s.jobs, s.Contracts, s.Facts,
 		cmp.Or(o.RadarMemory, DefaultRadarMemory), s.closing)
 	s.States = states.New(s.db, s.Journal, s.jobs, s.Signers, s.Facts, s.Radar, s.closing)
@@ -50,7 +52,8 @@ func newStore(o Options, server string) *Store {
 	s.Lists = lists.New(s.db, s.Journal, s.Contracts, s.Signers, s.Facts, s.Radar, s.States)
 	s.Boards = boards.New(s.db, s.Signers, s.Facts, s.States, s.Lists)
 	s.Finder = search.New(s.db, s.Signers, s.Facts, s.States, s.Lists)
-	s.Recorder = record.New(s.db, s.Journal, s.Signers, s.Access, s.Facts, s.Radar, s.States, s.Lists)
+	s.Recorder = record.New(s.db, s.Journal, s.Signers, s.Access, s.Facts, s.Radar, s.States, s.Lists,
+		past)
 	s.Rechecker = recheck.New(s.db, s.Facts, s.Radar)
 	s.Upkeep = upkeep.New(s.db, s.jobs, s.Journal, s.Outbox, s.Signers, s.Access, s.Facts, s.Radar, s.States,
 		s.Registry)

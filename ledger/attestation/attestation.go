@@ -32,8 +32,8 @@ type Attestation struct {
 	// Again is why a commit is deployed that was rolled back. It is empty for other statements.
 	Again string
 	// Base is the commit since which the changes were reviewed: a review is about the commits that Commit has and Base
-	// has not. It is empty if the statement is no review, or about its commit alone. It counts only in a new
-	// statement: earlier releases did not read it.
+	// has not. Of a claim of a merge, it is the commit of the mainline. It is empty in other statements, and if a review
+	// is about its commit alone. It counts only in a new statement: earlier releases did not read it.
 	Base string
 	// IsPlaced reports whether the meaning of the statement depends on the web URL of the repo.
 	IsPlaced bool
@@ -105,7 +105,6 @@ func (p Place) Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*At
 		PayloadDigest: sha256.Sum256(env.Payload),
 		Envelope:      body,
 	}
-	a.readBase()
 	switch a.PredicateType {
 	case ExceptionPredicateType:
 		a.Exception = &st.exception
@@ -119,6 +118,7 @@ func (p Place) Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*At
 	if err != nil {
 		return nil, err
 	}
+	a.readBase()
 	return a, nil
 }
 
@@ -214,7 +214,10 @@ func (a *Attestation) CheckNew() error {
 // readBase sets the base of a review, or why it is malformed. The base is no part of the outcome, which is mapped again
 // after an upgrade: releases that did not read it have recorded reviews with any member of this name.
 func (a *Attestation) readBase() {
-	if a.PredicateType == ResultPredicateType && strings.HasPrefix(a.Predicate, ledger.ReviewPrefix) {
+	switch {
+	case a.Merge != nil:
+		a.Base = a.Merge.Parent.SHA
+	case a.PredicateType == ResultPredicateType && strings.HasPrefix(a.Predicate, ledger.ReviewPrefix):
 		a.Base, a.fault = baseOf(a.Payload, a.Predicate, a.Commit)
 	}
 }

@@ -32,6 +32,20 @@ func Decode(id string, object []byte) (*Commit, error) {
 	return p.commit, p.commit.check()
 }
 
+// Lineage returns the parents in a commit object that Parse has accepted, and the committer's time, which is 0 if the
+// ledger does not accept it. The object may be cut after LineageSize bytes.
+func Lineage(id string, object []byte) (parents []string, at ledger.Time, err error) {
+	p := parser{rest: object, commit: &Commit{ID: id}}
+	if err := p.parseLineage(); err != nil {
+		return nil, 0, err
+	}
+	err = p.parsePeople()
+	return p.commit.Parents, p.rawCommitter.at, err
+}
+
+// LineageSize is how many bytes of a commit object have what Lineage returns.
+const LineageSize = 8 << 10
+
 // check returns an error if the ledger cannot store what the object says.
 func (c *Commit) check() error {
 	if len(c.CoAuthors) > ledger.MaxCoAuthors {

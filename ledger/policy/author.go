@@ -24,31 +24,21 @@ func (c *Contract) authorRule() (rule AuthorRule) {
 	return rule
 }
 
-// An authorship says who wrote a commit, with the fields of Facts.
-type authorship struct {
-	authors []ledger.Author
-	people  []int64
-	keys    []string
-	known   []string
-	proven  bool
-}
-
 // authorships returns who wrote the commit, followed by who wrote each source.
-func (f *Facts) authorships() []authorship {
-	list := []authorship{{f.Authors, f.AuthorPeople, f.SigningKeys, f.KnownAuthors, f.Proven}}
+func (f *Facts) authorships() []Authorship {
+	list := []Authorship{{f.Authors, f.AuthorPeople, f.SigningKeys, f.KnownAuthors, f.Proven}}
 	for i := range f.Sources {
-		s := &f.Sources[i]
-		list = append(list, authorship{s.Authors, s.AuthorPeople, s.SigningKeys, s.KnownAuthors, s.Proven})
+		list = append(list, f.Sources[i].Authorship)
 	}
 	return list
 }
 
 // satisfies returns the strictest rule, up to the given one, that knows who wrote the commit.
-func (a *authorship) satisfies(upTo AuthorRule) AuthorRule {
+func (a *Authorship) satisfies(upTo AuthorRule) AuthorRule {
 	switch {
 	case !a.hasName():
 		return AuthorCounts
-	case upTo == AuthorExcluded || !a.proven:
+	case upTo == AuthorExcluded || !a.Proven:
 		return AuthorExcluded
 	case upTo == ProvenAuthorExcluded || a.strangers() != nil || a.strangeKeys() != nil:
 		return ProvenAuthorExcluded
@@ -57,18 +47,18 @@ func (a *authorship) satisfies(upTo AuthorRule) AuthorRule {
 }
 
 // hasName reports whether any author has a name.
-func (a *authorship) hasName() bool {
-	return slices.ContainsFunc(a.authors, func(author ledger.Author) bool {
+func (a *Authorship) hasName() bool {
+	return slices.ContainsFunc(a.Authors, func(author ledger.Author) bool {
 		return identity.FoldName(author.Name) != "" || identity.FoldName(author.Email) != ""
 	})
 }
 
 // strangers returns the authors whom the org does not know by any of their names. A forge is left
 // out if it is the committer, which follows the author.
-func (a *authorship) strangers() (list []ledger.Author) {
+func (a *Authorship) strangers() (list []ledger.Author) {
 	const committer = 1
-	isKnown := func(name string) bool { return slices.Contains(a.known, name) }
-	for i, author := range a.authors {
+	isKnown := func(name string) bool { return slices.Contains(a.KnownAuthors, name) }
+	for i, author := range a.Authors {
 		isForge := i == committer && author.IsForge()
 		if !isForge && !slices.ContainsFunc(identity.AuthorNames([]ledger.Author{author}), isKnown) {
 			list = append(list, author)
@@ -78,9 +68,9 @@ func (a *authorship) strangers() (list []ledger.Author) {
 }
 
 // strangeKeys returns the keys that signed the commit and that the org does not know.
-func (a *authorship) strangeKeys() (list []string) {
-	for _, key := range a.keys {
-		if !slices.Contains(a.known, key) {
+func (a *Authorship) strangeKeys() (list []string) {
+	for _, key := range a.SigningKeys {
+		if !slices.Contains(a.KnownAuthors, key) {
 			list = append(list, key)
 		}
 	}
@@ -91,7 +81,7 @@ func (a *authorship) strangeKeys() (list []string) {
 // that signed it. If the commit is not proven, somebody must be named.
 func (f *Facts) HasUnknownAuthor() bool {
 	own := f.authorships()[0]
-	return own.proven && !own.hasName() || own.strangers() != nil || own.strangeKeys() != nil
+	return own.Proven && !own.hasName() || own.strangers() != nil || own.strangeKeys() != nil
 }
 
 // An authorSet holds those who wrote a commit.
@@ -102,13 +92,13 @@ type authorSet struct {
 	hasLogins bool            // among the names
 }
 
-func newAuthorSet(a *authorship) *authorSet {
-	set := &authorSet{people: make(map[int64]bool, len(a.people)), names: make(map[string]bool, 2*len(a.authors)),
-		sums: make(map[uint64]bool, 2*len(a.authors))}
-	for _, id := range a.people {
+func newAuthorSet(a *Authorship) *authorSet {
+	set := &authorSet{people: make(map[int64]bool, len(a.AuthorPeople)), names: make(map[string]bool, 2*len(a.Authors)),
+		sums: make(map[uint64]bool, 2*len(a.Authors))}
+	for _, id := range a.AuthorPeople {
 		set.people[id] = true
 	}
-	for _, name := range identity.AuthorNames(a.authors) {
+	for _, name := range identity.AuthorNames(a.Authors) {
 		sum, _ := identity.SumName(name)
 		set.names[name], set.sums[sum] = true, true
 		set.hasLogins = set.hasLogins || strings.Contains(name, ":")

@@ -15,7 +15,7 @@ func TestAuthorSetWrote(t *testing.T) {
 		"1+eve@users.noreply.github.com", "Eve@Users.NoReply.GitHub.com", "1-eve@users.noreply.gitlab.com", "github:eve[bot]",
 		"evebot", `"eve"@acme.example.`, "mailto:eve@acme.example", "1+eve[bot]@users.noreply.github.com", "\uff25ve", "-"}
 	for _, author := range names {
-		set := newAuthorSet(&authorship{authors: []ledger.Author{{Name: author}}})
+		set := newAuthorSet(&Authorship{Authors: []ledger.Author{{Name: author}}})
 		for _, signer := range names {
 			want := identity.FoldName(signer) != "" && identity.FoldName(author) == identity.FoldName(signer)
 			var names signerNames

@@ -71,12 +71,11 @@ func modelMayBeAuthor(r Requirement, f Facts, e Evidence) bool {
 	if r.ExcludeAuthor == AuthorCounts {
 		return false
 	}
-	own := Source{Authors: f.Authors, AuthorPeople: f.AuthorPeople, SigningKeys: f.SigningKeys,
-		KnownAuthors: f.KnownAuthors, Proven: f.Proven}
+	own := Authorship{f.Authors, f.AuthorPeople, f.SigningKeys, f.KnownAuthors, f.Proven}
 	mayBe := modelWrote(own, e) || !modelKnows(r, own)
 	if e.Source != 0 {
 		s := f.Sources[e.Source-1]
-		mayBe = mayBe || modelWrote(s, e) || !modelKnows(r, s)
+		mayBe = mayBe || modelWrote(s.Authorship, e) || !modelKnows(r, s.Authorship)
 	}
 	return mayBe
 }
@@ -99,7 +98,7 @@ func modelFold(name string) string {
 
 // modelWrote reports whether a signer is one of the people, or has the name or the e-mail
 // address of an author.
-func modelWrote(s Source, e Evidence) bool {
+func modelWrote(s Authorship, e Evidence) bool {
 	names := map[string]bool{}
 	for _, a := range s.Authors {
 		names[modelFold(a.Name)], names[modelFold(a.Email)] = true, true
@@ -114,7 +113,7 @@ func modelWrote(s Source, e Evidence) bool {
 
 // modelIsWriter reports whether the person of a signer, or somebody with a common name, is one of
 // the people who wrote a commit.
-func modelIsWriter(s Source, e Evidence) bool {
+func modelIsWriter(s Authorship, e Evidence) bool {
 	who, ok := modelCounted(e).(int64)
 	return ok && slices.Contains(s.AuthorPeople, who)
 }
@@ -122,7 +121,7 @@ func modelIsWriter(s Source, e Evidence) bool {
 // modelKnows reports whether it is known who wrote a commit: somebody with a name. By the rules
 // "proven" and "known" the object says so, and by the latter the org knows everybody but a forge
 // that is the second of them, the committer, and every key.
-func modelKnows(r Requirement, s Source) bool {
+func modelKnows(r Requirement, s Authorship) bool {
 	if !modelHasAuthor(s.Authors) || r.ExcludeAuthor != AuthorExcluded && !s.Proven {
 		return false
 	}
@@ -260,7 +259,7 @@ func modelCountsAlone(c Contract, f Facts, i int, tallies []modelTally, e Eviden
 // though all count.
 func TestCarriedIsBounded(t *testing.T) {
 	c := mustParse(t, `{"state":"ATTESTED","predicate":"test:*","threshold":30,"carry":["tree"]}`)
-	f := Facts{Sources: []Source{{Commit: strings.Repeat("c", 40), Proven: true, SameTree: true}}}
+	f := Facts{Sources: []Source{{Commit: strings.Repeat("c", 40), Authorship: Authorship{Proven: true}, SameTree: true}}}
 	for i := range 30 {
 		e := signed(fmt.Sprintf("cn=a%02d", 29-i), "test:go", ledger.Pass)
 		e.Attestation, e.Source = fmt.Sprintf("att_%02d", 29-i), 1

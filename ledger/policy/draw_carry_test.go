@@ -48,13 +48,10 @@ func drawSources(t *rapid.T, f *Facts) {
 
 func drawSource(t *rapid.T) Source {
 	s := Source{
-		Commit:       rapid.StringMatching(`[0-9a-f]{40}`).Draw(t, "source's id"),
-		Authors:      rapid.SliceOfN(rapid.Custom(drawAuthor), 0, 2).Draw(t, "source's authors"),
-		AuthorPeople: drawPeople().Draw(t, "people who wrote the source"),
-		Proven:       rapid.Bool().Draw(t, "source is proven"),
-		SameTree:     rapid.Bool().Draw(t, "same tree"),
+		Commit:     rapid.StringMatching(`[0-9a-f]{40}`).Draw(t, "source's id"),
+		Authorship: drawAuthorship(t, "source"),
+		SameTree:   rapid.Bool().Draw(t, "same tree"),
 	}
-	s.SigningKeys, s.KnownAuthors = drawKeys().Draw(t, "source's keys"), drawKnown(t, s.Authors, s.SigningKeys)
 	for i := range rapid.SampledFrom([]int{0, 1, 1, 2}).Draw(t, "claims") {
 		s.Claims = append(s.Claims, MergeClaim{
 			Attestation: fmt.Sprintf("att_%s%d", s.Commit[:6], i),
@@ -63,6 +60,15 @@ func drawSource(t *rapid.T) Source {
 		})
 	}
 	return s
+}
+
+func drawAuthorship(t *rapid.T, of string) (a Authorship) {
+	a.Authors = rapid.SliceOfN(rapid.Custom(drawAuthor), 0, 2).Draw(t, of+"'s authors")
+	a.AuthorPeople = drawPeople().Draw(t, "people who wrote the "+of)
+	a.Proven = rapid.Bool().Draw(t, of+" is proven")
+	a.SigningKeys = drawKeys().Draw(t, of+"'s keys")
+	a.KnownAuthors = drawKnown(t, a.Authors, a.SigningKeys)
+	return a
 }
 
 func drawPeople() *rapid.Generator[[]int64] {

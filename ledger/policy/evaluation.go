@@ -37,14 +37,10 @@ type evaluation struct {
 	now ledger.Time
 
 	// By the position of the evidence: the individual, the pair of person and predicate, each
-	// numbered from 0, the status, and whether the individual is an author.
+	// numbered from 0, and the status.
 	individuals, topics []int
 	statuses            []statusSet
-	isAuthor            []bool
-	// authorships say who wrote the commit, and then each source, and authorKnown is the
-	// strictest rule that knows it. They are set with isAuthor.
-	authorships []authorship
-	authorKnown []AuthorRule
+	authors             authors
 	// signers numbers the signers, by the position of the evidence. It is nil if there is little. By
 	// that number, compared has the last requirement, counted from 1, with whose patterns the signer
 	// was compared, and matches the result.
@@ -102,7 +98,7 @@ func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 	}
 	v := &evaluation{
 		c: c, f: f, now: now, decisions: make([]decision, len(c.Requirements)),
-		carrying: carrying{f: f, own: own}, statements: statements,
+		carrying: carrying{c: c, f: f, own: own}, statements: statements,
 	}
 	v.number()
 	v.carrying.topics = v.topics
@@ -260,13 +256,13 @@ func (v *evaluation) verdict(i, at int) verdict {
 		return blocks
 	case !v.isSigner(i, at):
 		return notSigner
-	case r.ExcludeAuthor != AuthorCounts && v.wroteCommit(at):
+	case r.ExcludeAuthor != AuthorCounts && v.wrote(r, at):
 		return byAuthor
 	case status&d.accept == 0:
 		return notAccepted
 	case r.Passkey && !v.f.Evidence[at].Passkey:
 		return unconfirmed
-	case r.ExcludeAuthor != AuthorCounts && !v.knowsAuthors(r.ExcludeAuthor, at):
+	case r.ExcludeAuthor != AuthorCounts && !v.knowsAuthors(r, at):
 		return byAnyone
 	}
 
@@ -307,49 +303,6 @@ func (v *evaluation) isSigner(i, at int) bool {
 	return v.matches[n]
 }
 
-// wroteCommit reports whether the evidence at a position is by somebody who wrote the
-// commit, or the one that it is about.
-func (v *evaluation) wroteCommit(at int) bool {
-	if v.isAuthor == nil {
-		v.authorships = v.f.authorships()
-		v.isAuthor = v.byAuthors()
-		strictest := v.c.authorRule()
-		for i := range v.authorships {
-			v.authorKnown = append(v.authorKnown, v.authorships[i].satisfies(strictest))
-		}
-	}
-	return v.isAuthor[at]
-}
-
-// byAuthors reports, for each piece of evidence, whether its signer wrote the commit, or the
-// one that it is about.
-func (v *evaluation) byAuthors() []bool {
-	sets := make([]*authorSet, len(v.authorships))
-	sets[0] = newAuthorSet(&v.authorships[0])
-	list := make([]bool, len(v.f.Evidence))
-	var names signerNames
-	for i := range v.f.Evidence {
-		e := &v.f.Evidence[i]
-		names.setTo(e)
-		list[i] = sets[0].wrote(&names)
-		if e.Source == 0 || list[i] {
-			continue
-		}
-		source := &sets[e.Source]
-		if *source == nil {
-			*source = newAuthorSet(&v.authorships[e.Source])
-		}
-		list[i] = (*source).wrote(&names)
-	}
-	return list
-}
-
-// knowsAuthors reports whether it is known, as a rule wants it, who wrote the commit, and
-// who the one that the evidence at a position is about. It is used after wroteCommit.
-func (v *evaluation) knowsAuthors(rule AuthorRule, at int) bool {
-	return v.authorKnown[0] >= rule && v.authorKnown[v.f.Evidence[at].Source] >= rule
-}
-
 // withoutOthers changes the verdict on evidence that would count if the same person's
 // evidence for another slot of the predicate does not: a clean scan of one image does not
 // hide that of another.
@@ -382,7 +335,7 @@ func (v *evaluation) isSilent(i, at int) bool {
 	if e.Source == 0 {
 		return false
 	}
-	if r.ExcludeAuthor != AuthorCounts && (v.wroteCommit(at) || !v.knowsAuthors(r.ExcludeAuthor, at)) {
+	if r.ExcludeAuthor != AuthorCounts && (v.wrote(r, at) || !v.knowsAuthors(r, at)) {
 		return true
 	}
 	return v.decisions[i].verdicts[at] == expired

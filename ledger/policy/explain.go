@@ -115,7 +115,7 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	}
 	b.WriteString(v.authorReason(r, d))
 	b.WriteString(v.strangerReason(r, d))
-	b.WriteString(claimReason(r, v.f.Sources))
+	b.WriteString(v.claimReason(r))
 	if d.exception != nil && d.filled == 0 {
 		b.WriteString("; the exception needs somebody to have deployed the commit")
 	}
@@ -127,22 +127,23 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 // It is empty if that is not so.
 func (v *evaluation) authorReason(r *Requirement, d *decision) string {
 	const how = " (to register it, run ledgerd commit register, or ledgerd attest in a work tree)"
-	own := v.f.authorships()[0]
+	list := v.f.authorships()
+	own := list[0]
 	switch rule := r.ExcludeAuthor; {
 	case rule == AuthorCounts:
 		return ""
-	case !own.hasName() && own.proven:
+	case !own.hasName() && own.Proven:
 		return "; the commit's author is unknown: its object names none"
 	case !own.hasName():
 		return "; the commit's author is unknown" + how
-	case rule >= ProvenAuthorExcluded && !own.proven:
+	case rule >= ProvenAuthorExcluded && !own.Proven:
 		return "; the commit's author is not proven: its object is unknown" + how
 	}
 
 	unknown := ""
 	for at, verdict := range d.verdicts {
 		n := v.f.Evidence[at].Source
-		if verdict != byAnyone || n == 0 || v.authorKnown[n] >= min(r.ExcludeAuthor, ProvenAuthorExcluded) {
+		if verdict != byAnyone || n == 0 || list[n].satisfies(r.ExcludeAuthor) >= min(r.ExcludeAuthor, ProvenAuthorExcluded) {
 			continue
 		}
 		if name := ledger.Short(v.f.Sources[n-1].Commit); unknown == "" || name < unknown {
@@ -209,15 +210,15 @@ func quoted(a ledger.Author) string {
 
 // claimReason says why evidence of merged commits does not carry to a requirement, although
 // somebody claims the merges. It is empty if that is not so.
-func claimReason(r *Requirement, sources []Source) string {
+func (v *evaluation) claimReason(r *Requirement) string {
 	if r.Carry&CarryMerge == 0 {
 		return ""
 	}
 	var list []string
-	for i := range sources {
-		s := &sources[i]
-		if len(s.Claims) > 0 && r.claim(s) == nil && (!s.SameTree || r.Carry&CarryTree == 0) {
-			list = append(list, ledger.Short(s.Commit)+", because "+r.refuses(s.Claims))
+	for i := range v.f.Sources {
+		s := &v.f.Sources[i]
+		if why := v.refusals(r, s); why != "" && (!s.SameTree || r.Carry&CarryTree == 0) {
+			list = append(list, ledger.Short(s.Commit)+", because "+why)
 		}
 	}
 	if list == nil {
@@ -227,16 +228,24 @@ func claimReason(r *Requirement, sources []Source) string {
 	return "; nothing carries from " + text.JoinFirst(list, " or from ")
 }
 
-// refuses says why none of the claims of a merge counts for a requirement.
-func (r *Requirement) refuses(claims []MergeClaim) string {
+// refusals says why none of the claims about a source counts for a requirement: by somebody in carry_signers, if there
+// is one. It is empty if one counts, or if there is none.
+func (v *evaluation) refusals(r *Requirement, s *Source) string {
 	var others []string
-	for i := range claims {
-		c := &claims[i]
-		if matchesAny(r.CarrySigners, c.Signer) {
-			return fmt.Sprintf("the first parent was %s when %s claimed the merge: once it is %s, claim the merge again",
-				c.ParentState, c.Signer, r.State)
+	by := ""
+	for i := range s.Claims {
+		m := &s.Claims[i]
+		switch why := v.c.whyRefused(r, v.f, m); {
+		case !matchesAny(r.CarrySigners, m.Signer):
+			others = append(others, m.Signer.String())
+		case why == "":
+			return ""
+		case by == "":
+			by = why
 		}
-		others = append(others, c.Signer.String())
+	}
+	if by != "" || others == nil {
+		return by
 	}
 	slices.Sort(others)
 	return "carry_signers has no pattern for " + text.JoinFirst(others, " or ") + ", who claims the merge"
@@ -426,8 +435,8 @@ func (v *evaluation) carried(i int) (list []ledger.CarriedEvidence) {
 		e := &v.f.Evidence[at]
 		c := ledger.CarriedEvidence{Commit: v.f.Sources[e.Source-1].Commit, Attestation: e.Attestation,
 			Predicate: e.Predicate, Identity: v.name(at), Status: e.Status, By: "tree"}
-		if v.carrying.ways[e.Source-1]&CarryTree == 0 {
-			c.By, c.Claim = "merge", v.carrying.claims[e.Source-1].Attestation
+		if claim := v.carrying.claim(r, at); !v.carrying.trees[e.Source-1] {
+			c.By, c.Claim = "merge", claim.Attestation
 		}
 		if d.verdicts[at] == counts {
 			c.Until = r.end(v.f, e)

@@ -14,7 +14,10 @@ type Evidence struct {
 	Predicate     string
 	PredicateType string
 	// Slot is what the attestation is about in addition to the commit, such as an image.
-	Slot   string
+	Slot string
+	// Base is the commit from which on a review is about the changes, as its signer says. It is empty if the
+	// review is about the commit alone.
+	Base   string
 	Signer identity.DN
 	// Person identifies the person of the signer. Identities with a common key or DN are
 	// one person. It is 0 if only the DN is known.
@@ -113,6 +116,8 @@ type Facts struct {
 	// Evidence holds at least the latest attestation of each person for each predicate
 	// and slot. Others that it holds are ignored.
 	Evidence []Evidence
+	// Spans says who wrote the commits that a review of the commit is about, by its base, as Source.Spans does.
+	Spans map[string]*Authorship
 	// Sources holds the commits whose evidence may carry, and Carried the latest evidence of
 	// each person for each predicate and slot on them: at least the latest of all commits
 	// with the same tree, and the latest of each merged commit. Evidence.Source says
@@ -139,28 +144,55 @@ type Facts struct {
 	Exceptions []Exception
 }
 
-// A Source is another commit of the repo whose evidence may carry to the commit.
-type Source struct {
-	// Commit is its id.
-	Commit string
-	// Authors and the next fields are those of the source, as in Facts.
+// An Authorship says who wrote a commit, or several, with the fields of Facts.
+type Authorship struct {
 	Authors                   []ledger.Author
 	AuthorPeople              []int64
 	SigningKeys, KnownAuthors []string
 	Proven                    bool
+}
+
+// A Source is another commit of the repo whose evidence may carry to the commit.
+type Source struct {
+	// Commit is its id.
+	Commit string
+	Authorship
+	// Spans says who wrote the commits that a review of the source is about, by its base. It has only bases that
+	// are ancestors of the source, and only if the objects of all commits between are known.
+	Spans map[string]*Authorship
 	// SameTree reports whether its proven tree is that of the commit.
 	SameTree bool
 	// Claims are the claims that the commit is a clean merge of the source.
 	Claims []MergeClaim
 }
 
-// A MergeClaim says that a commit is a clean merge of its first parent with another commit.
+// A MergeClaim says that a commit is a clean merge of a commit of the mainline with another commit, the source.
 type MergeClaim struct {
 	Attestation string
+	Kind        string
 	Signer      identity.DN
-	// ParentState is the state of the first parent, a proven one, when the claim was
-	// recorded. It is DRAFT if the parent was not proven.
+	// Person and Individual are those of the signer, as in Evidence.
+	Person, Individual int64
+	// Side is the commit of the mainline. It is nil if the claim is of an early release, for which ParentState
+	// counts.
+	Side *Side
+	// ParentState is the state of the first parent, a proven one, when a claim of an early release was recorded. It
+	// is DRAFT if the parent was not proven.
 	ParentState ledger.State
+}
+
+// A Side is the commit of the mainline that a claim of a merge names.
+type Side struct {
+	Commit string
+	// Refused is why nothing carries by the claim. It is empty if something may.
+	Refused string
+	Met     Met
+	// Bases has the bases of reviews of the source that the commit contains: it is one of them, or their
+	// descendant.
+	Bases map[string]bool
+	// Wrote says who wrote the commit that is claimed to be a clean merge, in addition to those who wrote the source:
+	// not the committer, nor who has pressed the button of a merge. It is nil if nobody did.
+	Wrote *Authorship
 }
 
 // Verdicts holds what expressions say of attestations, by expression and by attestation.

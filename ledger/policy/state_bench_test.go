@@ -171,7 +171,8 @@ func worstFacts(evidence func(i int) Evidence, carry bool) Facts {
 		return f
 	}
 	for i := range 20 {
-		f.Sources = append(f.Sources, Source{Commit: fmt.Sprintf("%040d", i), SameTree: true, Authors: f.Authors[:25]})
+		f.Sources = append(f.Sources, Source{Commit: fmt.Sprintf("%040d", i), SameTree: true,
+			Authorship: Authorship{Authors: f.Authors[:25]}})
 	}
 	for i := range MaxTopics {
 		e := evidence(MaxTopics + i)

@@ -28,11 +28,12 @@ type gitCommit struct {
 	others  []ledger.Author // the committer and co-authors
 }
 
-// A mergeClaim is a claim that a commit is a merge of its first parent with a source.
+// A mergeClaim is a claim that a commit is a merge of a commit of the mainline with a source.
 type mergeClaim struct {
 	policy.MergeClaim
-	source string
-	person int64
+	source, parent string
+	person         int64
+	refused        string // why, as the ledger says
 }
 
 // drawGraph makes the commits of the history: few, with fewer trees. A commit has some of
@@ -109,13 +110,16 @@ func (h *history) claim() {
 		commit = h.graph[2].id
 	}
 	c := h.git(commit)
-	m := attestation.Merge{Repo: "acme/" + h.repo, Kind: pick(r, attestation.Merged, attestation.Squashed), Tree: c.tree,
+	m := attestation.Merge{Repo: "acme/" + h.repo, Kind: pick(r, attestation.MergeKinds()...), Tree: c.tree,
 		Parent: attestation.MergedCommit{SHA: h.commit()}, Source: attestation.MergedCommit{SHA: h.commit()}}
 	if len(c.parents) > 0 && !one(r, 8) {
 		m.Parent.SHA = c.parents[0]
 	}
 	if len(c.parents) == 2 && !one(r, 8) {
-		m.Kind, m.Source.SHA = attestation.Merged, c.parents[1]
+		m.Kind, m.Source.SHA = pick(r, attestation.Merged, attestation.Updated), c.parents[1]
+		if one(r, 3) {
+			m.Parent, m.Source = m.Source, m.Parent
+		}
 	}
 	if len(c.parents) == 1 && !one(r, 8) {
 		m.Kind, m.Source.SHA = attestation.Squashed, h.graph[1].id
@@ -131,14 +135,14 @@ func (h *history) claim() {
 
 func (h *history) claimMerge(commit string, m attestation.Merge, by *signer) {
 	k := h.know(commit)
-	before, parentState := h.worth(commit, k), h.parentState(m, k)
+	before, isRefused := h.worth(commit, k), h.isRefused(m, k)
 	h.clock.advance(time.Millisecond)
 	m.FinishedOn = h.clock.time()
 	payload, err := attestation.NewMergeStatement(commit, m)
 	must.OK(h.t, err)
 	rec := h.send(payload, by)
-	h.note("%s is a %s of %s and %s, says %s; the parent is %s", commit[36:], m.Kind, m.Parent.SHA[36:], m.Source.SHA[36:],
-		rec.Identity, parentState)
+	h.note("%s is a %s of %s and %s, says %s; refused: %t", commit[36:], m.Kind, m.Parent.SHA[36:], m.Source.SHA[36:],
+		rec.Identity, isRefused)
 
 	e := h.evidence(rec, before)
 	e.Slot = m.Source.SHA
@@ -147,47 +151,144 @@ func (h *history) claimMerge(commit string, m attestation.Merge, by *signer) {
 	noResult := policy.Verdict{Error: "no such key: result"}
 	h.verdicts.Add(whereShort, rec.ID, noResult)
 	k.claims = append(k.claims, mergeClaim{
-		policy.MergeClaim{Attestation: rec.ID, Signer: e.Signer, ParentState: parentState}, m.Source.SHA, e.Person})
-	h.know(m.Source.SHA)
+		MergeClaim: policy.MergeClaim{
+			Attestation: rec.ID, Kind: string(m.Kind), Signer: e.Signer, Person: e.Person, Individual: e.Individual,
+		},
+		source: m.Source.SHA, parent: m.Parent.SHA, person: e.Person, refused: h.refusal(commit, rec.ID, isRefused),
+	})
+	h.noteRegistered(h.know(m.Source.SHA))
+	h.noteRegistered(h.know(m.Parent.SHA))
 	h.derive(commit, k)
 }
 
-// parentState returns what is stored with a claim about a commit: the standing of the first
-// parent without its exceptions, or DRAFT if the claim does not agree with the objects that
-// are known.
-func (h *history) parentState(m attestation.Merge, k *known) ledger.State {
+// refusal returns why the ledger says that nothing carries by a claim. It says so if it should.
+func (h *history) refusal(commit, attestation string, isRefused bool) string {
+	for _, c := range h.record(commit).Merges {
+		if c.Attestation == attestation {
+			if (c.Reason != "") != isRefused {
+				h.t.Errorf("claim %s: refused because %q, want refused: %t", attestation, c.Reason, isRefused)
+			}
+			return c.Reason
+		}
+	}
+	h.t.Errorf("the record of %s has no claim %s", commit, attestation)
+	return ""
+}
+
+// isRefused reports whether a claim about a commit does not agree with the objects that are known.
+func (h *history) isRefused(m attestation.Merge, k *known) bool {
 	parent := h.facts[m.Parent.SHA]
 	switch o := k.object; {
-	case o == nil, parent == nil, m.Tree != o.tree, len(o.parents) == 0 || o.parents[0] != m.Parent.SHA,
-		m.Kind == attestation.Squashed && len(o.parents) != 1,
-		m.Kind == attestation.Merged && (len(o.parents) != 2 || o.parents[1] != m.Source.SHA), !parent.Proven:
-		return ledger.Draft
+	case o == nil, parent == nil, !parent.Proven, m.Tree != o.tree:
+		return true
+	case m.Kind == attestation.Rebased:
+		return !h.isFirstParent(m.Parent.SHA, o)
+	case m.Kind == attestation.Squashed:
+		return !slices.Equal(o.parents, []string{m.Parent.SHA})
+	default:
+		return len(o.parents) != 2 || !slices.Contains(o.parents, m.Parent.SHA) ||
+			!slices.Contains(o.parents, m.Source.SHA)
 	}
-	h.derive(m.Parent.SHA, parent)
-	facts := parent.Facts
-	facts.Exceptions, facts.Deployed = nil, false
-	state, _ := h.contract.State(facts, h.clock.time())
-	return min(state, ledger.Promotable)
+}
+
+// isFirstParent reports whether a commit is known to follow another one by first parents.
+func (h *history) isFirstParent(sha string, c *gitCommit) bool {
+	for len(c.parents) > 0 && c.parents[0] != sha {
+		k := h.facts[c.parents[0]]
+		if k == nil || !k.Proven {
+			return false
+		}
+		c = k.object
+	}
+	return len(c.parents) > 0
+}
+
+// reach returns a commit and its ancestors, as far as they are known.
+func (h *history) reach(sha string) map[string]bool {
+	found := map[string]bool{sha: true}
+	if k := h.facts[sha]; k != nil && k.Proven {
+		for _, parent := range k.object.parents {
+			maps.Copy(found, h.reach(parent))
+		}
+	}
+	return found
+}
+
+// spans says who wrote the commits that the reviews of a commit are about, by their bases.
+func (h *history) spans(sha string, evidence []policy.Evidence) map[string]*policy.Authorship {
+	spans := make(map[string]*policy.Authorship)
+	for _, e := range evidence {
+		ofHead, ofBase := h.reach(sha), h.reach(e.Base)
+		if e.Base == "" || !ofHead[e.Base] {
+			continue
+		}
+		span := &policy.Authorship{Proven: true}
+		for id := range ofHead {
+			if ofBase[id] {
+				continue
+			}
+			k := h.facts[id]
+			if k == nil || !k.Proven {
+				span = nil
+				break
+			}
+			span.Authors = append(append(span.Authors, k.object.author), k.object.others...)
+		}
+		if span != nil {
+			span.AuthorPeople, span.KnownAuthors = h.peopleNamed(span.Authors)
+			spans[e.Base] = span
+		}
+	}
+	return spans
+}
+
+// side says what a claim rests on.
+func (h *history) side(commit string, c mergeClaim, bases map[string]*policy.Authorship) *policy.Side {
+	side := &policy.Side{Commit: c.parent}
+	if c.refused != "" {
+		side.Refused = c.refused
+		return side
+	}
+	parent := h.facts[c.parent]
+	h.inherit(c.parent, parent)
+	side.Met = h.contract.Met(parent.Facts)
+	side.Bases = make(map[string]bool)
+	for base := range bases {
+		side.Bases[base] = h.reach(c.parent)[base]
+	}
+	if c.Kind == string(attestation.Squashed) || c.Kind == string(attestation.Rebased) {
+		o := h.facts[commit].object
+		side.Wrote = &policy.Authorship{Proven: true, Authors: append([]ledger.Author{o.author}, o.others[1:]...)}
+		side.Wrote.AuthorPeople, side.Wrote.KnownAuthors = h.peopleNamed(side.Wrote.Authors)
+	}
+	return side
 }
 
 // inherit sets which evidence may carry to a commit: all of the commits with the same tree,
 // and all of those that it merges. Of a person's claims about a source, the latest counts.
 func (h *history) inherit(commit string, k *known) {
-	k.Sources, k.Carried = nil, nil
+	k.Sources, k.Carried, k.Spans = nil, nil, h.spans(commit, k.Evidence)
 	for _, id := range slices.Sorted(maps.Keys(h.facts)) {
 		o := h.facts[id]
-		s := policy.Source{Commit: id, Authors: o.Authors, AuthorPeople: o.AuthorPeople,
-			KnownAuthors: o.KnownAuthors, Proven: o.Proven,
-			SameTree: k.Proven && o.Proven && k.object.tree == o.object.tree}
-		latest := make(map[int64]policy.MergeClaim)
+		s := policy.Source{
+			Commit: id, SameTree: k.Proven && o.Proven && k.object.tree == o.object.tree,
+			Authorship: policy.Authorship{
+				Authors: o.Authors, AuthorPeople: o.AuthorPeople, KnownAuthors: o.KnownAuthors, Proven: o.Proven,
+			},
+			Spans: h.spans(id, o.Evidence),
+		}
+		latest := make(map[int64]mergeClaim)
 		for _, c := range k.claims {
 			if c.source == id {
-				latest[c.person] = c.MergeClaim
+				latest[c.person] = c
 			}
 		}
-		s.Claims = slices.SortedFunc(maps.Values(latest), func(a, b policy.MergeClaim) int {
+		for _, c := range slices.SortedFunc(maps.Values(latest), func(a, b mergeClaim) int {
 			return cmp.Compare(a.Attestation, b.Attestation)
-		})
+		}) {
+			c.Side = h.side(commit, c, s.Spans)
+			s.Claims = append(s.Claims, c.MergeClaim)
+		}
 		if id == commit || !s.SameTree && len(s.Claims) == 0 {
 			continue
 		}

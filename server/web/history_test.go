@@ -291,6 +291,12 @@ func (h *history) attest(commit, predicate string, status ledger.Status) {
 	if one(r, 2) {
 		p.Annotations = map[string]string{"by": "hand"}
 	}
+	if bases := h.git(commit).parents; predicate == "review:code" && len(bases) > 0 && one(r, 2) {
+		p.Base = pick(r, append(bases, h.commit())...)
+		if p.Base == commit {
+			p.Base = ""
+		}
+	}
 	_, isDeployment := ledger.EnvironmentOf(predicate)
 	switch {
 	case isDeployment && status == ledger.Fail && one(r, 2):
@@ -305,6 +311,7 @@ func (h *history) attest(commit, predicate string, status ledger.Status) {
 		p.Annotations, p.Rollout, p.Again)
 
 	e := h.evidence(rec, before)
+	e.Base = p.Base
 	e.WhilePromotable = e.WhilePromotable && h.contract.MayDeploy(k.Facts, e, p.Again != "", h.clock.time())
 	k.Evidence, k.Attested = append(k.Evidence, e), true
 	h.learn(verdicts(rec.ID, p.Result.DurationMS == 5, p.Annotations != nil))

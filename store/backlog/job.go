@@ -25,6 +25,8 @@ const (
 	// because the evidence that they inherit has changed.
 	Tree   Task = "tree"
 	Merges Task = "merges"
+	// Gaps settles the commits of a repo for whose state an object was not known.
+	Gaps Task = "gaps"
 	// Close closes the violations of a repo up to one (ref) that are about the same predicate, and
 	// Excuse those of the same commit, too.
 	Close  Task = "close"
@@ -45,7 +47,7 @@ const (
 
 // tasks lists all tasks, in the order in which an org has its turns.
 var tasks = [...]Task{
-	Expire, Map, Distrust, Settle, Tree, Merges, Close, Excuse, Log,
+	Expire, Map, Distrust, Settle, Tree, Merges, Gaps, Close, Excuse, Log,
 	Prune,
 }
 

@@ -57,7 +57,7 @@ func (c *checker) evidence(org string, e *event) {
 func (c *checker) record(org string, a *evidence, said *ledger.AttestationEvent) *ledger.AttestationRecord {
 	r := &ledger.AttestationRecord{
 		ID: a.public, Org: org, Repo: a.repo, Commit: a.commit, Predicate: a.predicate, PredicateType: a.typ, Slot: a.slot,
-		Identity: a.dn, Result: a.result, RecordedAt: cmp.Or(a.agedFrom, a.at), Reason: a.reason,
+		Identity: a.dn, Result: a.result, RecordedAt: cmp.Or(a.agedFrom, a.at), Reason: a.reason, Base: a.base,
 		PayloadDigest: digestText(a.payloadDigest), Event: a.event, AssertionDigest: digestText(a.assertionDigest),
 		Verification: &ledger.Verification{Key: hex.EncodeToString(a.key)},
 	}

@@ -78,7 +78,7 @@ type evidence struct {
 	mappingVersion       int
 	again                bool // its outcome is by later rules than those by which it was recorded
 	emails               []string
-	reason               string
+	reason, base         string
 	agedFrom, finishedAt ledger.Time
 	commitID, signerID   int64
 	isUnmapped           bool // it is about to be mapped by later rules
@@ -107,7 +107,7 @@ func (e *evidence) row() string { return "attestation " + e.public }
 const selectEvidence = `
 SELECT a.id, a.attestation_id, a.event_id, r.name, c.sha, p.name, t.uri, a.slot, s.dn, k.digest, a.identity_id,
   a.status, a.duration_ms, a.recorded_at, a.payload_digest, a.mapping_version, a.assertion, a.emails,
-  a.reason, a.aged_from, a.finished_at, a.commit_id, a.signer_id
+  a.reason, a.base, a.aged_from, a.finished_at, a.commit_id, a.signer_id
 FROM attestations a /*+index attestations_by_time*/
   /*+ordered*/ JOIN repos r ON r.id = a.repo_id /*+ordered*/ JOIN commits c ON c.id = a.commit_id
   /*+ordered*/ JOIN predicates p ON p.id = a.predicate_id /*+ordered*/ JOIN predicate_types t ON t.id = a.type_id
@@ -119,7 +119,7 @@ func scanEvidence(row sqldb.Scanner) (*evidence, error) {
 	var emails string
 	err := row.Scan(&e.id, &e.public, &e.event, &e.repo, &e.commit, &e.predicate, &e.typ, &e.slot, &e.dn, &e.key,
 		&e.identity, &e.result.Status, &e.result.DurationMS, &e.at, &e.payloadDigest, &e.mappingVersion,
-		&e.assertionDigest, &emails, &e.reason, &e.agedFrom, &e.finishedAt, &e.commitID, &e.signerID)
+		&e.assertionDigest, &emails, &e.reason, &e.base, &e.agedFrom, &e.finishedAt, &e.commitID, &e.signerID)
 	e.emails = sqldb.Lines(emails)
 	return &e, err
 }

@@ -19,9 +19,11 @@ type exceptionRow struct {
 type mergeRow struct {
 	commit       int64
 	source, kind string
-	parentState  ledger.State
-	reason       string
-	// isMarked reports whether both commits are marked as merging and merged.
+	// parent is the commit of the mainline. It is empty in claims of early releases, for which parentState counts.
+	parent      string
+	parentState ledger.State
+	reason      string
+	// isMarked reports whether the commits are marked as what they are in the merge.
 	isMarked bool
 }
 
@@ -55,13 +57,15 @@ func (c *checker) statements(ctx context.Context, o *org, events []*event) error
 		err = conn.EachIn(func(row sqldb.Scanner) error {
 			var id int64
 			var m mergeRow
-			err := row.Scan(&id, &m.commit, &m.source, &m.kind, &m.parentState, &m.reason, &m.isMarked)
+			err := row.Scan(&id, &m.commit, &m.source, &m.kind, &m.parent, &m.parentState, &m.reason, &m.isMarked)
 			merged[id] = m
 			return err
 		}, `
-SELECT m.attestation_id, m.commit_id, c.sha, m.kind, m.parent_state, m.reason,
-  d.merged & 1 > 0 AND c.merged & 2 > 0 AND EXISTS (SELECT 1 FROM merge_sources s WHERE s.commit_id = m.source_id)
+SELECT m.attestation_id, m.commit_id, c.sha, m.kind, coalesce(p.sha, ''), m.parent_state, m.reason,
+  d.merged & 1 > 0 AND c.merged & 2 > 0 AND EXISTS (SELECT 1 FROM merge_sides s WHERE s.commit_id = m.source_id)
+    AND (m.parent_id = 0 OR p.merged & 4 > 0 AND EXISTS (SELECT 1 FROM merge_sides s WHERE s.commit_id = m.parent_id))
 FROM merges m /*+ordered*/ JOIN commits c ON c.id = m.source_id /*+ordered*/ JOIN commits d ON d.id = m.commit_id
+  LEFT JOIN commits p ON p.id = m.parent_id
 WHERE m.attestation_id IN `, 1, merges)
 		if err != nil {
 			return fmt.Errorf("read claims of merges: %w", err)
@@ -105,16 +109,19 @@ func (c *checker) compareMerge(conn *sqldb.Conn, o *org, e *event, row mergeRow)
 	a := e.evidence
 	o.merged++
 	got, want := row, mergeRow{commit: a.commitID, source: a.merge.Source.SHA, kind: string(a.merge.Kind)}
+	if row.parent != "" {
+		want.parent = a.merge.Parent.SHA
+	}
 	got.parentState, got.reason, got.isMarked = 0, "", false
 	if !row.isMarked {
-		c.Problemf("merge", o.name, a.row(), "the commit or its source is not marked as one")
+		c.Problemf("merge", o.name, a.row(), "the commits are not marked as those of one")
 	}
 	if got != want {
 		c.Problemf("merge", o.name, a.row(), "the row says %v, and the statement %v", got, want)
 	}
 
 	highest := ledger.Draft
-	if row.reason == "" {
+	if row.reason == "" && row.parent == "" {
 		err := conn.Each(func(r sqldb.Scanner) error { return r.Scan(&highest) }, `
 SELECT t.to_state FROM commits c /*+ordered*/ JOIN transitions t ON t.commit_id = c.id
 WHERE c.repo_id = ? AND c.sha = ? AND t.event < ? ORDER BY t.event DESC LIMIT 1`, e.repoID, a.merge.Parent.SHA, e.id)

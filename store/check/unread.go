@@ -56,7 +56,7 @@ var unread = []unreadColumn{
 
 	{"commits", "base committed_at message registered_at",
 		"What a registration has said, for display and for the radar."},
-	{"commits", "basis expires policy_version",
+	{"commits", "basis distrusts expires policy_version",
 		"When the state is derived again. A state that does not follow from the evidence is found."},
 	{"commits", "facts",
 		"The digest of what was logged last, so that nothing is logged twice. What is known is compared with the events."},
@@ -89,7 +89,7 @@ var unread = []unreadColumn{
 	{"verdicts", "-row +row attestation_id",
 		"A verdict that no state needs. One that is wrong is found, and one that is missing is evaluated."},
 	{"verdicts", "error", "Why an expression cannot be evaluated, in other words."},
-	{"merge_sources, trees", "+row", "A row to which no evidence refers."},
+	{"merge_sides, trees", "+row", "A row to which no evidence refers."},
 	{"merges", "-row", "Not derived yet: which claims of merges were replaced by later ones."},
 	{"merges", "reason", "Why nothing carries, in words. A state that does not follow from it is found."},
 	{"violations (pruned)", "missing opened_at state", gone},

@@ -69,7 +69,7 @@ func (j *Journal) AppendAttestation(t *txn.Tx,
 		ID: eventID, Org: r.Org, Repo: r.Name, Commit: rec.Commit, Predicate: rec.Predicate, Identity: rec.Identity,
 		Result:    rec.Result,
 		Timestamp: t.Now, Attestation: rec.ID, PayloadDigest: rec.PayloadDigest, Key: key, EnvelopeDigest: envelopeDigest,
-		AssertionDigest: rec.AssertionDigest,
+		AssertionDigest: rec.AssertionDigest, Base: rec.Base,
 	}))
 	return eventID, err
 }
@@ -139,6 +139,18 @@ func (j *Journal) AppendCommit(t *txn.Tx, r txn.Repo, known facts.Commit, correc
 	_, err = j.Append(t, r, ledger.EventCommit, eventID, ledger.Render(ledger.CommitEvent{
 		ID: eventID, Org: r.Org, Repo: r.Name, Commit: known.ID, Tree: known.Tree, Corrected: fields, Timestamp: t.Now,
 		Facts: known.Digest(),
+	}))
+	return err
+}
+
+// AppendObjects appends the event of commits that are known by their objects now.
+func (j *Journal) AppendObjects(t *txn.Tx, r txn.Repo, commits []string) error {
+	eventID, err := t.NewID(r.OrgID, txn.EventPrefix)
+	if err != nil {
+		return err
+	}
+	_, err = j.Append(t, r, ledger.EventCommit, eventID, ledger.Render(ledger.CommitEvent{
+		ID: eventID, Org: r.Org, Repo: r.Name, Objects: commits, Corrected: []ledger.CorrectedField{}, Timestamp: t.Now,
 	}))
 	return err
 }

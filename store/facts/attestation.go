@@ -21,7 +21,7 @@ import (
 // in the id, which is not always that of recording.
 const AttestationColumns = `a.attestation_id, c.sha, a.predicate_id, a.type_id, a.signer_id, a.status,
   a.duration_ms, ` + AgeOf + `, a.payload_digest,
-  a.event_id, a.slot, a.assertion, a.reason, a.id`
+  a.event_id, a.slot, a.assertion, a.reason, a.base, a.id`
 
 // SelectAttestation selects attestations a, for a scanner of the AttestationColumns.
 const SelectAttestation = "SELECT " + AttestationColumns + `
@@ -43,7 +43,7 @@ func (fa *Facts) ScanAttestation(rd txn.Reader, row txn.Scanner, repo func() txn
 	var assertion []byte
 	v := &a.Record.Row
 	err = row.Scan(append(before, &v.ID, &v.Commit, &predicateID, &typeID, &signerID, &status, &v.Result.DurationMS,
-		&recordedAt, &a.Digest, &v.Event, &v.Slot, &assertion, &v.Reason, &a.Record.ID)...)
+		&recordedAt, &a.Digest, &v.Event, &v.Slot, &assertion, &v.Reason, &v.Base, &a.Record.ID)...)
 	if err != nil {
 		return a, err
 	}

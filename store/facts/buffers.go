@@ -29,21 +29,22 @@ type buffers struct {
 func newBuffers() *buffers {
 	const commits = `
 INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, expires,
-  attestations, newest, basis, failing_since, standing) VALUES `
+  attestations, newest, basis, distrusts, failing_since, standing, gap) VALUES `
 	return &buffers{
-		commits: sqldb.NewRows(commits, "", 13),
+		commits: sqldb.NewRows(commits, "", 15),
 		updated: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET policy_version = excluded.policy_version, expires = excluded.expires,
-  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis`, 13),
+  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis,
+  distrusts = excluded.distrusts, gap = excluded.gap`, 15),
 		moved: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.state_since,
   policy_version = excluded.policy_version, expires = excluded.expires,
   attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis,
-  failing_since = excluded.failing_since, standing = excluded.standing`, 13),
+  distrusts = excluded.distrusts, failing_since = excluded.failing_since, standing = excluded.standing, gap = excluded.gap`, 15),
 		attestations: sqldb.NewRows(`
 INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id,
   mapping_version, slot, signer_id, key_id, status, duration_ms, recorded_at, payload_digest,
-  identity_id, emails, while_promotable, event_id, aged_from, finished_at, assertion, reason) VALUES `, "", 23),
+  identity_id, emails, while_promotable, event_id, aged_from, finished_at, assertion, reason, base) VALUES `, "", 24),
 		envelopes: sqldb.NewRows("INSERT INTO envelopes (attestation_id, body, payload, payload_at, assertion) VALUES ", "",
 			5),
 		verdicts: sqldb.NewRows("INSERT INTO verdicts (attestation_id, expression_id, verdict, error) VALUES ", `
@@ -58,8 +59,8 @@ ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attes
   commit_id = excluded.commit_id, failed = excluded.failed`, 8),
 		treeVersions: sqldb.NewRows("INSERT INTO trees (id, version, commits) VALUES ", `
 ON CONFLICT (id) DO UPDATE SET version = trees.version + excluded.version`, 3),
-		mergeSources: sqldb.NewRows("INSERT INTO merge_sources (commit_id, version) VALUES ", `
-ON CONFLICT (commit_id) DO UPDATE SET version = merge_sources.version + excluded.version`, 2),
+		mergeSources: sqldb.NewRows("INSERT INTO merge_sides (commit_id, version) VALUES ", `
+ON CONFLICT (commit_id) DO UPDATE SET version = merge_sides.version + excluded.version`, 2),
 		artifacts: sqldb.NewRows(`
 INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, is_build, attestation_id) VALUES `, `
 ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build)

@@ -29,7 +29,9 @@ type CommitRow struct {
 	Tree          string // of its object; empty if it is not known
 	TreeID        int64  // 0: no other commit has the tree
 	Merged        MergeRole
+	Gap           bool  // an object was not known when the state was derived
 	Basis         int64 // Commit.Versions when the state was derived
+	Distrusts     int64 // how often evidence of the org had been distrusted then
 	// FailingSince is since when a fail or error blocks a requirement, or the kept standing is below
 	// PROMOTABLE; 0 if neither is so.
 	FailingSince ledger.Time
@@ -45,6 +47,7 @@ type MergeRole int64
 const (
 	IsMerge  MergeRole = 1 << iota // it is a merge
 	IsMerged                       // it was merged
+	IsSide                         // it is the commit of the mainline in a merge
 )
 
 // IsProven reports whether the commit's object is known.
@@ -97,7 +100,7 @@ func (c *CommitRow) ClaimedTargets() []string {
 const SelectCommitRow = `
 SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations,
   newest, branch, target, author_name, author_email, targets, writers, signing_keys, tree, tree_id, merged, basis,
-  failing_since, standing
+  distrusts, failing_since, standing, gap
 FROM commits `
 
 // ScanCommitRow scans a row of SelectCommitRow.
@@ -105,8 +108,8 @@ func ScanCommitRow(row txn.Scanner) (*CommitRow, error) {
 	c := new(CommitRow)
 	err := row.Scan(&c.ID, &c.RepoID, &c.SHA, &c.State, &c.StateSince, &c.registeredAt, &c.PolicyVersion,
 		&c.Expires, &c.Attestations, &c.Newest, &c.Branch, &c.Target, &c.Author.Name, &c.Author.Email,
-		&c.Claims.Targets, &c.Claims.Writers, &c.Claims.SigningKeys, &c.Tree, &c.TreeID, &c.Merged, &c.Basis, &c.FailingSince,
-		&c.Standing)
+		&c.Claims.Targets, &c.Claims.Writers, &c.Claims.SigningKeys, &c.Tree, &c.TreeID, &c.Merged, &c.Basis, &c.Distrusts,
+		&c.FailingSince, &c.Standing, &c.Gap)
 	return c, err
 }
 

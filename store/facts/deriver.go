@@ -89,8 +89,8 @@ type Commit struct {
 	*CommitRow
 	Deriver *Deriver
 	Facts   policy.Facts
-	// Versions is the sum of the versions of what the commit inherits, and of the org's
-	// revocations since some time. If it differs from the basis, the commit is due.
+	// Versions is the sum of the versions of what the commit inherits. If it differs from the basis, the commit is
+	// due.
 	Versions int64
 	// carriedRows holds the row ids of facts.Carried.
 	carriedRows []int64
@@ -126,7 +126,9 @@ func (s *Commit) IsDue(now ledger.Time) bool {
 
 // IsOutdated reports whether evidence of other commits, or whose evidence counts, has
 // changed since the state was derived.
-func (s *Commit) IsOutdated() bool { return !s.IsHistory() && s.Versions != s.Basis }
+func (s *Commit) IsOutdated() bool {
+	return !s.IsHistory() && (s.Versions != s.Basis || s.Distrusts != s.Deriver.Repo.Distrusts)
+}
 
 // HasExpired reports whether evidence or an overlap has expired since the state was
 // derived.

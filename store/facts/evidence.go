@@ -82,7 +82,7 @@ func (fa *Facts) readEvidence(rd txn.Reader, places map[int64]place, rows []any)
 		var emails string
 		var e policy.Evidence
 		err := row.Scan(&id, &predicateID, &typeID, &e.Slot, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt,
-			&e.FinishedAt, &e.WhilePromotable, &e.Passkey, &e.Reason)
+			&e.FinishedAt, &e.WhilePromotable, &e.Passkey, &e.Reason, &e.Base)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (fa *Facts) readEvidence(rd txn.Reader, places map[int64]place, rows []any)
 		return nil
 	}, `
 SELECT id, predicate_id, type_id, slot, signer_id, attestation_id, emails, status,
-  `+AgeOf+`, finished_at, while_promotable, assertion IS NOT NULL, reason
+  `+AgeOf+`, finished_at, while_promotable, assertion IS NOT NULL, reason, base
 FROM attestations a WHERE id IN `, 1, rows)
 }
 

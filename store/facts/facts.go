@@ -1,7 +1,7 @@
 // Package facts is the room of what is known of commits, as their policies read it: registrations, attestations with
 // their evidence and exceptions, claims of merges, and what carries between commits. What follows for the state of a
 // commit is decided in the room of states. Its tables are commits, commit_details, corrections, attestations,
-// envelopes, latest, verdicts, expressions, exceptions, trees, tree_latest, merge_sources and artifacts.
+// envelopes, latest, verdicts, expressions, exceptions, trees, tree_latest, merge_sides and artifacts.
 package facts
 
 import (
@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/policies"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -22,6 +23,7 @@ type Facts struct {
 	journal  *events.Journal
 	policies *policies.Contracts
 	signers  *signers.Signers
+	history  *history.History
 
 	// The caches hold rows that never change under their key. The rows that a write has inserted are evicted if
 	// it is rolled back. Only the writer adds evidence.
@@ -46,9 +48,10 @@ const (
 // New returns the room of a database.
 func New(
 	db *txn.DB, journal *events.Journal, jobs *backlog.Jobs, contracts *policies.Contracts, who *signers.Signers,
+	past *history.History,
 ) *Facts {
 	fa := &Facts{
-		db: db, journal: journal, policies: contracts, signers: who,
+		db: db, journal: journal, policies: contracts, signers: who, history: past,
 		evidence:    txn.NewCache[int64, policy.Evidence](maxEvidence),
 		expressions: txn.NewCache[string, int64](maxExpressions),
 		verdicts:    txn.NewCache[verdictKey, policy.Verdict](maxVerdicts),

@@ -40,10 +40,35 @@ func (fa *Facts) InheritChanged(t *txn.Tx, d *Deriver, c *CommitRow, cause ledge
 		fa.jobs.Buffer(j)
 	}
 	if c.Merged&IsMerged != 0 {
-		j.Task, j.Ref = backlog.Merges, c.ID
-		countChange(&fa.inherited.sources, j.Ref)
-		fa.jobs.Buffer(j)
+		fa.sideChanged(j, c)
 	}
+}
+
+// sideChanged makes the merges due whose claims name a commit. j is the job without its task.
+func (fa *Facts) sideChanged(j backlog.Job, c *CommitRow) {
+	j.Task, j.Ref = backlog.Merges, c.ID
+	countChange(&fa.inherited.sources, j.Ref)
+	fa.jobs.Buffer(j)
+}
+
+// KeepMet stores what a commit of the mainline meets, which claims of merges name. If that has changed, their commits
+// become due.
+func (fa *Facts) KeepMet(t *txn.Tx, s *Commit, cause ledger.Cause) error {
+	if s.Merged&IsSide == 0 || len(s.Unevaluated) > 0 {
+		return nil // what is not evaluated yet must not cost what is met
+	}
+	met := s.Deriver.Contract.Met(s.Facts).Encode()
+	changed, err := t.Exec("UPDATE merge_sides SET met = ?1 WHERE commit_id = ?2 AND met <> ?1", met, s.ID)
+	if err != nil {
+		return fmt.Errorf("store what a commit meets: %w", err)
+	}
+	if changed == 0 {
+		return nil
+	}
+	fa.sideChanged(backlog.Job{
+		Repo: s.RepoID, Org: s.Deriver.Repo.OrgID, Cause: cause, Since: t.Now, NotBefore: t.Now,
+	}, s.CommitRow)
+	return nil
 }
 
 // MaxTreeCommits limits the commits of a tree between which evidence carries. Others stand
@@ -165,7 +190,7 @@ func InheritedCause(rd txn.Reader, s *Commit) (cause ledger.Cause, err error) {
 SELECT cause_type, cause_id FROM backlog WHERE repo_id = ?3 AND kind = 'tree' AND ref = ?1
 UNION ALL
 SELECT b.cause_type, b.cause_id FROM merges m
-  JOIN backlog b ON b.repo_id = ?3 AND b.kind = 'merges' AND b.ref = m.source_id
+  JOIN backlog b ON b.repo_id = ?3 AND b.kind = 'merges' AND b.ref IN (m.source_id, m.parent_id)
 WHERE m.commit_id = ?2
 UNION ALL
 SELECT cause_type, cause_id FROM backlog WHERE repo_id = ?3 AND kind = 'settle' AND ref = 0 AND cause_type = 'identity'

@@ -15,6 +15,8 @@ import (
 type MergedSource struct {
 	Commit int64 // its row id
 	Claims []policy.MergeClaim
+	// sides are the row ids of the commits of the mainline that the claims name.
+	sides []int64
 }
 
 // GatherClaims reads what commits merge, as somebody claims, by the merging commit. Of each
@@ -39,8 +41,14 @@ func (fa *Facts) GatherClaims(rd txn.Reader, list []*Commit) (map[int64][]Merged
 			i = len(sources)
 			sources = append(sources, MergedSource{Commit: c.sourceID})
 		}
-		sources[i].Claims = append(sources[i].Claims,
-			policy.MergeClaim{Attestation: c.Attestation, Signer: c.Signer.DN, ParentState: c.ParentState})
+		claim, err := c.policy()
+		if err != nil {
+			return nil, err
+		}
+		sources[i].Claims = append(sources[i].Claims, claim)
+		if c.parentID != 0 {
+			sources[i].sides = append(sources[i].sides, c.parentID)
+		}
 		merged[c.commitID] = sources
 	}
 	return merged, nil
@@ -51,8 +59,31 @@ type ClaimRow struct {
 	ledger.MergeClaim
 	Row                int64 // of the attestation
 	commitID, sourceID int64
-	Signer             signers.SignerName
-	Person             int64
+	// parentID is the row id of the commit of the mainline, and met what that meets, in JSON. The id is 0 if the claim
+	// is of an early release.
+	parentID   int64
+	met        string
+	Signer     signers.SignerName
+	Person     int64
+	individual int64
+}
+
+// policy returns the claim in the form that a contract reads.
+func (c *ClaimRow) policy() (policy.MergeClaim, error) {
+	m := policy.MergeClaim{
+		Attestation: c.Attestation, Kind: c.Kind, Signer: c.Signer.DN, Person: c.Person,
+		Individual: c.individual, ParentState: c.ParentState,
+	}
+	if c.parentID == 0 {
+		return m, nil
+	}
+	m.Side = &policy.Side{Commit: c.Parent, Refused: c.Reason}
+	if c.met == "" {
+		return m, nil
+	}
+	var err error
+	m.Side.Met, err = policy.DecodeMet(c.met)
+	return m, err
 }
 
 // ClaimsOf reads the claims about commits that count, in the order of their recording: the
@@ -61,22 +92,28 @@ func (fa *Facts) ClaimsOf(rd txn.Reader, commits []any) (list []ClaimRow, err er
 	err = rd.EachIn(func(row txn.Scanner) error {
 		var c ClaimRow
 		var signerID int64
+		var state ledger.State
 		err := row.Scan(&c.Row, &c.commitID, &c.sourceID, &c.Source, &c.Kind, &c.ParentState, &c.Reason, &c.Attestation,
-			&c.RecordedAt, &signerID, &c.Person)
+			&c.RecordedAt, &signerID, &c.Person, &c.individual, &c.parentID, &c.Parent, &c.met, &state)
 		if err != nil {
 			return err
 		}
 		c.Signer, err = fa.signers.Signer(rd, signerID)
 		c.Identity = c.Signer.Text
+		if c.parentID != 0 && c.Reason == "" {
+			c.ParentState = state
+		}
 		list = append(list, c)
 		return err
 	}, `
 SELECT m.attestation_id, m.commit_id, m.source_id, c.sha, m.kind, m.parent_state, m.reason, a.attestation_id,
-  `+AgeOf+`, a.signer_id, s.person
+  `+AgeOf+`, a.signer_id, s.person, s.individual,
+  m.parent_id, coalesce(p.sha, ''), coalesce(k.met, ''), coalesce(CASE WHEN p.standing < p.state THEN p.standing ELSE p.state END, 0)
 FROM merges m /*+index merges_by_commit*/
   /*+ordered*/ JOIN attestations a ON a.id = m.attestation_id
   /*+ordered*/ JOIN signers s ON s.id = a.signer_id
   /*+ordered*/ JOIN commits c ON c.id = m.source_id
+  LEFT JOIN commits p ON p.id = m.parent_id LEFT JOIN merge_sides k ON k.commit_id = m.parent_id
 WHERE a.status = 'pass' AND `+IsTrusted+`
   AND m.commit_id IN `, 1, commits)
 	if err != nil {

@@ -43,7 +43,7 @@ func (fa *Facts) InsertAttestation(t *txn.Tx, s *Commit, n NewAttestation) error
 		int64(attestation.MappingVersion), n.Slot, n.SignerID, n.KeyID,
 		string(n.Evidence.Status), n.Result.DurationMS, int64(t.Stamp), n.PayloadDigest[:], n.Signer.Identity,
 		strings.Join(n.Evidence.Emails, "\n"), n.Evidence.WhilePromotable, n.Event, int64(agedFrom(t)),
-		int64(n.Evidence.FinishedAt), n.AssertionDigest, n.Evidence.Reason)
+		int64(n.Evidence.FinishedAt), n.AssertionDigest, n.Evidence.Reason, n.Evidence.Base)
 	s.Newest = id
 	rows.envelopes.Add(id, n.Envelope.Body, n.Envelope.Payload, n.Envelope.PayloadAt, n.Assertion)
 	for _, x := range slices.Sorted(maps.Keys(n.Verdicts)) {
@@ -95,12 +95,12 @@ func (fa *Facts) AddCommit(t *txn.Tx, d *Deriver, sha string) (*Commit, error) {
 	}
 	c := &CommitRow{
 		ID: id, RepoID: d.Repo.ID, SHA: sha, State: ledger.Draft, StateSince: t.Now, registeredAt: t.Now,
-		PolicyVersion: d.Repo.PolicyVersion, Basis: d.Repo.DistrustVersion(), isNew: true,
+		PolicyVersion: d.Repo.PolicyVersion, Distrusts: d.Repo.Distrusts, isNew: true,
 		Standing: ledger.Deployed,
 	}
 	fa.MarkDirty(c)
 	fa.CountState(d.Repo.ID, c.State, 1)
 	f := d.factsOf(&facts.Commit{ID: sha})
 	f.RegisteredAt = c.registeredAt
-	return &Commit{CommitRow: c, Deriver: d, Facts: f, Versions: d.Repo.DistrustVersion()}, nil
+	return &Commit{CommitRow: c, Deriver: d, Facts: f}, nil
 }

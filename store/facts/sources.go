@@ -39,7 +39,7 @@ type sources struct {
 func (fa *Facts) gatherCarried(rd txn.Reader, list []*Commit) error {
 	var heirs []*Commit
 	for _, s := range list {
-		s.Versions = s.Deriver.Repo.DistrustVersion()
+		s.Versions = 0
 		s.Facts.Sources, s.Facts.Carried, s.carriedRows = nil, nil, nil
 		s.Facts.Incomplete, s.Facts.NotCarried = "", ""
 		if s.Inherits() && s.Deriver.Contract.Carries() {
@@ -60,7 +60,7 @@ func (fa *Facts) gatherCarried(rd txn.Reader, list []*Commit) error {
 			s.inheritTree(tree, from)
 		}
 		for _, m := range from.merged[s.ID] {
-			s.Versions += from.versions[m.Commit]
+			s.Versions += versionOf(m, from.versions)
 			s.inheritMerged(m, from)
 		}
 	}
@@ -72,7 +72,7 @@ func (fa *Facts) GatherVersions(rd txn.Reader, list []*Commit) error {
 	trees := make(map[int64]int64)
 	var heirs []*Commit
 	for _, s := range list {
-		s.Versions = s.Deriver.Repo.DistrustVersion()
+		s.Versions = 0
 		if s.Inherits() && s.Deriver.Contract.Carries() {
 			heirs = append(heirs, s)
 			trees[s.TreeID] = 0
@@ -82,29 +82,46 @@ func (fa *Facts) GatherVersions(rd txn.Reader, list []*Commit) error {
 	if err != nil {
 		return fmt.Errorf("read merges: %w", err)
 	}
-	sources := make(map[int64]int64)
-	for _, claimed := range merged {
-		for _, m := range claimed {
-			sources[m.Commit] = 0
-		}
-	}
+	sides := make(map[int64]int64)
+	noteSides(merged, sides)
 
-	err = errors.Join(readVersions(rd, trees, versionsOfTrees), readVersions(rd, sources, versionsOfSources))
+	err = errors.Join(readVersions(rd, trees, versionsOfTrees), readVersions(rd, sides, versionsOfSides))
 	if err != nil {
 		return fmt.Errorf("read versions: %w", err)
 	}
 	for _, s := range heirs {
 		s.Versions += trees[s.TreeID]
 		for _, m := range merged[s.ID] {
-			s.Versions += sources[m.Commit]
+			s.Versions += versionOf(m, sides)
 		}
 	}
 	return nil
 }
 
+// noteSides adds the commits that claims name to versions.
+func noteSides(merged map[int64][]MergedSource, versions map[int64]int64) {
+	for _, claimed := range merged {
+		for _, m := range claimed {
+			versions[m.Commit] = 0
+			for _, side := range m.sides {
+				versions[side] = 0
+			}
+		}
+	}
+}
+
+// versionOf adds the versions of the commits that claims about a source name.
+func versionOf(m MergedSource, versions map[int64]int64) int64 {
+	sum := versions[m.Commit]
+	for _, side := range m.sides {
+		sum += versions[side]
+	}
+	return sum
+}
+
 const (
-	versionsOfTrees   = "SELECT id, version FROM trees WHERE id IN "
-	versionsOfSources = "SELECT commit_id, version FROM merge_sources WHERE commit_id IN "
+	versionsOfTrees = "SELECT id, version FROM trees WHERE id IN "
+	versionsOfSides = "SELECT commit_id, version FROM merge_sides WHERE commit_id IN "
 )
 
 // readVersions reads the versions whose keys are in the map.
@@ -149,10 +166,8 @@ func (fa *Facts) readSources(rd txn.Reader, heirs []*Commit) (from *sources, err
 	if err := fa.gatherEvidence(rd, merged, AskLatest(rd, KeysOf(merged)...)); err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
-	for id := range merged {
-		from.versions[id] = 0
-	}
-	return from, readVersions(rd, from.versions, versionsOfSources)
+	noteSides(from.merged, from.versions)
+	return from, readVersions(rd, from.versions, versionsOfSides)
 }
 
 // treesOf reads the evidence of the trees of commits.
@@ -341,8 +356,11 @@ func (s *Commit) source(c *Commit, numbers map[int64]int) int {
 	n := numbers[c.ID]
 	if n == 0 {
 		s.Facts.Sources = append(s.Facts.Sources, policy.Source{
-			Commit: c.SHA, Authors: c.Facts.Authors, AuthorPeople: c.Facts.AuthorPeople, SigningKeys: c.Facts.SigningKeys,
-			KnownAuthors: c.Facts.KnownAuthors, Proven: c.IsProven(), SameTree: c.TreeID != 0 && c.TreeID == s.TreeID,
+			Commit: c.SHA, SameTree: c.TreeID != 0 && c.TreeID == s.TreeID,
+			Authorship: policy.Authorship{
+				Authors: c.Facts.Authors, AuthorPeople: c.Facts.AuthorPeople, SigningKeys: c.Facts.SigningKeys,
+				KnownAuthors: c.Facts.KnownAuthors, Proven: c.IsProven(),
+			},
 		})
 		n = len(s.Facts.Sources)
 		numbers[c.ID] = n

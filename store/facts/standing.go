@@ -31,7 +31,7 @@ func (fa *Facts) FollowStanding(t *txn.Tx, s *Commit) error {
 
 // isWatched reports whether the standing of a commit in DEPLOYED is to be kept.
 func isWatched(t *txn.Tx, c *CommitRow) (bool, error) {
-	if c.Merged&IsMerged != 0 {
+	if c.Merged&(IsMerged|IsSide) != 0 {
 		return true, nil
 	}
 	return IsRunning(t.Reader, c.ID)

@@ -114,8 +114,8 @@ func (w *writing) bufferDirty() {
 			rows = w.rows.moved
 		}
 		rows.Add(c.ID, c.RepoID, c.SHA, int64(c.State), int64(c.StateSince), int64(c.registeredAt),
-			int64(c.PolicyVersion), int64(c.Expires), c.Attestations, c.Newest, c.Basis,
-			int64(c.FailingSince), int64(c.Standing))
+			int64(c.PolicyVersion), int64(c.Expires), c.Attestations, c.Newest, c.Basis, c.Distrusts,
+			int64(c.FailingSince), int64(c.Standing), c.Gap)
 		if c.Expires != 0 {
 			w.jobs.Expire(c.RepoID, c.Expires)
 		}

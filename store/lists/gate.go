@@ -37,7 +37,7 @@ func (li *Lists) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error)
 // selectGate reads a commit by its full ID, with what says whether its stored state is that of now.
 const selectGate = `
 SELECT r.id, r.policy_version, r.policy_digest, o.distrusts,
-  c.id, c.state, c.standing, c.policy_version, c.expires, c.tree_id, c.merged, c.basis
+  c.id, c.state, c.standing, c.policy_version, c.expires, c.tree_id, c.merged, c.basis, c.distrusts
 FROM orgs o /*+ordered*/ JOIN repos r ON r.org_id = o.id /*+ordered*/ JOIN commits c ON c.repo_id = r.id
 WHERE o.name = ? AND r.name = ? AND c.sha = ?`
 
@@ -51,7 +51,8 @@ func (li *Lists) storedGate(rd txn.Reader, q DecisionQuery) (g ledger.Gate, err 
 	var r txn.Repo
 	s := &facts.Commit{CommitRow: new(facts.CommitRow)}
 	err = rd.Row(selectGate, q.Org, q.Repo, q.Commit).Scan(&r.ID, &r.PolicyVersion, &r.PolicyDigest, &r.Distrusts,
-		&s.ID, &s.State, &s.Standing, &s.PolicyVersion, &s.Expires, &s.TreeID, &s.Merged, &s.Basis)
+		&s.ID, &s.State, &s.Standing, &s.PolicyVersion, &s.Expires, &s.TreeID, &s.Merged, &s.Basis,
+		&s.CommitRow.Distrusts)
 	if errors.Is(err, sql.ErrNoRows) { // such as of a prefix
 		return g, nil
 	}

@@ -497,6 +497,13 @@ CREATE TABLE attempts (
 
 ---- store/facts: what is known of commits ----
 
+CREATE TABLE ancestors (
+  repo_id     bigint           NOT NULL,
+  sha         text COLLATE "C" NOT NULL,
+  signing_key text COLLATE "C" NOT NULL,
+  object      bytea            NOT NULL,
+  PRIMARY KEY (repo_id, sha)
+);
 CREATE TABLE commits (
   id             bigint           PRIMARY KEY DEFAULT nextval('ids'),
   repo_id        bigint           NOT NULL,
@@ -513,6 +520,7 @@ CREATE TABLE commits (
   tree           text COLLATE "C" NOT NULL DEFAULT '',
   tree_id        bigint           NOT NULL DEFAULT 0,
   merged         bigint           NOT NULL DEFAULT 0,
+  gap            bigint           NOT NULL DEFAULT 0,
   attestations   bigint           NOT NULL DEFAULT 0,
   newest         bigint           NOT NULL DEFAULT 0,
   state          bigint           NOT NULL,
@@ -522,6 +530,7 @@ CREATE TABLE commits (
   expires        bigint           NOT NULL DEFAULT 0,
   policy_version bigint           NOT NULL,
   basis          bigint           NOT NULL DEFAULT 0,
+  distrusts      bigint           NOT NULL DEFAULT 0,
   facts          bytea            NOT NULL DEFAULT '',
   registered_at  bigint           NOT NULL,
   message        text COLLATE "C" NOT NULL DEFAULT '',
@@ -536,6 +545,7 @@ CREATE INDEX commits_by_tree ON commits (repo_id, tree, id) WHERE tree <> '';
 CREATE INDEX commits_by_tree_id ON commits (tree_id, id) WHERE tree_id > 0;
 CREATE INDEX commits_failing ON commits (repo_id, id) WHERE failing_since > 0;
 CREATE INDEX commits_expiring_by_repo ON commits (repo_id, expires) WHERE expires > 0;
+CREATE INDEX commits_with_gap ON commits (repo_id, id) WHERE gap = 1;
 
 CREATE TABLE commit_details (
   commit_id bigint           PRIMARY KEY REFERENCES commits,
@@ -575,6 +585,7 @@ CREATE TABLE attestations (
   type_id          bigint           NOT NULL,
   slot             text COLLATE "C" NOT NULL,
   status           text COLLATE "C" NOT NULL,
+  base             text COLLATE "C" NOT NULL DEFAULT '',
   reason           text COLLATE "C" NOT NULL DEFAULT '',
   mapping_version  bigint           NOT NULL,
   signer_id        bigint           NOT NULL,
@@ -668,9 +679,10 @@ CREATE TABLE tree_latest (
 );
 CREATE INDEX tree_latest_failed ON tree_latest (tree_id) WHERE failed = 1;
 
-CREATE TABLE merge_sources (
-  commit_id bigint PRIMARY KEY,
-  version   bigint NOT NULL
+CREATE TABLE merge_sides (
+  commit_id bigint           PRIMARY KEY,
+  version   bigint           NOT NULL,
+  met       text COLLATE "C" NOT NULL DEFAULT ''
 );
 
 ---- store/overlaps: the radar ----
@@ -756,12 +768,14 @@ CREATE TABLE merges (
   attestation_id bigint           PRIMARY KEY REFERENCES attestations,
   commit_id      bigint           NOT NULL,
   source_id      bigint           NOT NULL,
+  parent_id      bigint           NOT NULL DEFAULT 0,
   kind           text COLLATE "C" NOT NULL,
   parent_state   bigint           NOT NULL,
   reason         text COLLATE "C" NOT NULL
 );
 CREATE INDEX merges_by_commit ON merges (commit_id, attestation_id);
 CREATE INDEX merges_by_source ON merges (source_id, commit_id);
+CREATE INDEX merges_by_parent ON merges (parent_id, commit_id) WHERE parent_id > 0;
 
 CREATE TABLE deployments (
   repo_id        bigint NOT NULL REFERENCES repos,

@@ -258,7 +258,7 @@ func (re *Recorder) addAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Recor
 		Identity: r.Identity, Signer: a.Signer.DN.CN,
 		Result: a.Result, RecordedAt: t.Now,
 		PayloadDigest: facts.DigestText(a.PayloadDigest[:]), Slot: a.Slot, AssertionDigest: passkey.Digest(a.Assertion),
-		Reason: a.Reason(),
+		Reason: a.Reason(), Base: a.Base,
 	}
 	rec.Rollout = facts.RolloutOf(rec)
 

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -30,18 +30,9 @@ func (re *Recorder) checkMerge(t *txn.Tx, v *view, d *facts.Deriver, s *facts.Co
 		return false, err
 	}
 
-	reason, err := whyUnproven(t, s, m)
-	if err != nil {
-		return false, err
-	}
-	if f.reason = reason; reason == "" {
-		ok, err := re.setParentState(t, v, d, r, &f)
-		if err != nil || !ok {
-			return false, err
-		}
-	}
+	f.reason, err = re.whyUnproven(t, s, m)
 	r.merge = &f
-	return true, nil
+	return err == nil, err
 }
 
 // replacedClaims returns the claims that a new one replaces. If the commit has the maximum of
@@ -75,85 +66,54 @@ func (re *Recorder) replacedClaims(t *txn.Tx, d *facts.Deriver, s *facts.Commit,
 
 var errUnprovenMerge = errors.New("the commit's object was unknown (register it, and claim again)")
 
+// maxRebased is how many commits a rebase may have put on the mainline.
+const maxRebased = 200
+
 // whyUnproven returns why a claim does not agree with the objects that the ledger has seen.
 // It is empty if it does.
-func whyUnproven(t *txn.Tx, s *facts.Commit, m *attestation.Merge) (string, error) {
+func (re *Recorder) whyUnproven(t *txn.Tx, s *facts.Commit, m *attestation.Merge) (string, error) {
 	if !s.IsProven() {
 		return errUnprovenMerge.Error(), nil
 	}
+	unknown, err := history.Unknown(t.Reader, s.RepoID, []string{m.Parent.SHA})
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case s.Tree != m.Tree:
+		return fmt.Sprintf("the claim is about the tree %s, but the commit has %s",
+			ledger.Short(m.Tree), ledger.Short(s.Tree)), nil
+	case unknown != nil:
+		return fmt.Sprintf("the object of the parent, %s, was unknown (register it, and claim again)",
+			ledger.Short(m.Parent.SHA)), nil
+	case m.Kind == attestation.Rebased:
+		return re.whyNotRebased(t, s, m)
+	}
+
 	lineage, err := facts.FindLineage(t.Reader, s.ID)
 	if err != nil {
 		return "", err
 	}
-
 	parents := lineage.Parents
 	switch {
-	case m.Kind == attestation.Updated || m.Kind == attestation.Rebased:
-		return fmt.Sprintf("nothing carries yet by a claim of the kind %s", m.Kind), nil
-	case s.Tree != m.Tree:
-		return fmt.Sprintf("the claim is about the tree %s, but the commit has %s",
-			ledger.Short(m.Tree), ledger.Short(s.Tree)), nil
-	case len(parents) == 0 || parents[0] != m.Parent.SHA:
-		return fmt.Sprintf("%s is not the first parent of the commit", ledger.Short(m.Parent.SHA)), nil
+	case !slices.Contains(parents, m.Parent.SHA):
+		return fmt.Sprintf("%s is not a parent of the commit", ledger.Short(m.Parent.SHA)), nil
 	case m.Kind == attestation.Squashed && len(parents) != 1:
 		return fmt.Sprintf("a squash has one parent, but the commit has %d", len(parents)), nil
-	case m.Kind == attestation.Merged && (len(parents) != 2 || parents[1] != m.Source.SHA):
-		return fmt.Sprintf("%s is not the second of two parents of the commit", ledger.Short(m.Source.SHA)), nil
+	case m.Kind != attestation.Squashed && (len(parents) != 2 || !slices.Contains(parents, m.Source.SHA)):
+		return fmt.Sprintf("%s is not the other of two parents of the commit", ledger.Short(m.Source.SHA)), nil
 	}
 	return "", nil
 }
 
-// setParentState sets the present standing of the first parent that a claim names, if it is
-// proven. It reports false if that cannot be derived now.
-func (re *Recorder) setParentState(t *txn.Tx, v *view, d *facts.Deriver, r *Recording, f *mergeFact) (ok bool,
-	err error) {
-	sha := r.Attestation.Merge.Parent.SHA
-	row, err := findParent(t, v, d, sha)
-	if err != nil {
-		return false, err
+// whyNotRebased returns why a claim of a rebase does not agree with the history.
+func (re *Recorder) whyNotRebased(t *txn.Tx, s *facts.Commit, m *attestation.Merge) (string, error) {
+	is, err := re.history.IsFirstParent(t.Reader, s.RepoID, m.Parent.SHA, s.SHA, maxRebased)
+	if err != nil || is {
+		return "", err
 	}
-	if row == nil || !row.IsProven() {
-		f.reason = fmt.Sprintf("the object of the first parent, %s, was unknown (register it, and claim again)",
-			ledger.Short(sha))
-		return true, nil
-	}
-
-	p := &facts.Commit{CommitRow: row, Deriver: d}
-	if err := re.facts.Gather(t.Reader, []*facts.Commit{p}); err != nil {
-		return false, err
-	}
-	if p.IsUnevaluated() {
-		r.Err = &unjudged{Recording: r, unevaluated: p.Unevaluated}
-		return false, nil
-	}
-	if err := re.states.SettleDue(t, p, ledger.Cause{}); err != nil {
-		return false, err
-	}
-	if other := v.commits[commitKey{d.Repo.ID, sha}]; other != nil {
-		other.Facts.Deployed = p.Facts.Deployed
-	}
-	facts := p.Facts
-	facts.Exceptions = nil // they stand for this commit only
-	f.parentState, _ = d.Contract.Standing(facts, t.Now)
-	return true, nil
-}
-
-// findParent finds a commit of the deriver's repo. It returns nil if it is unknown.
-func findParent(t *txn.Tx, v *view, d *facts.Deriver, sha string) (*facts.CommitRow, error) {
-	if s := v.commits[commitKey{d.Repo.ID, sha}]; s != nil {
-		return s.CommitRow, t.Flush() // gather reads what this write has recorded
-	}
-	if err := t.Flush(); err != nil {
-		return nil, err
-	}
-	c, err := facts.ScanCommitRow(t.Row(facts.SelectCommitRow+"WHERE repo_id = ? AND sha = ?", d.Repo.ID, sha))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the first parent: %w", err)
-	}
-	return c, nil
+	return fmt.Sprintf("%s is not known to be among the first %d that the commit follows by first parents",
+		ledger.Short(m.Parent.SHA), maxRebased), nil
 }
 
 // addMerge records what a statement claims of a merge, if r is one. The commit's state is
@@ -164,7 +124,11 @@ func (re *Recorder) addMerge(t *txn.Tx, v *view, s *facts.Commit, r *Recording) 
 		return nil
 	}
 	m := r.Attestation.Merge
-	sourceID, err := re.sourceOf(t, v, s.Deriver, m.Source.SHA)
+	source, err := re.sideOf(t, v, s.Deriver, m.Source.SHA)
+	if err != nil {
+		return err
+	}
+	parent, err := re.sideOf(t, v, s.Deriver, m.Parent.SHA)
 	if err != nil {
 		return err
 	}
@@ -178,47 +142,70 @@ func (re *Recorder) addMerge(t *txn.Tx, v *view, s *facts.Commit, r *Recording) 
 		}
 	}
 	_, err = t.Exec(`
-INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, reason) VALUES (?, ?, ?, ?, ?, ?)`,
-		s.Newest, s.ID, sourceID, string(m.Kind), int64(f.parentState), f.reason)
+INSERT INTO merges (attestation_id, commit_id, source_id, parent_id, kind, parent_state, reason)
+VALUES (?, ?, ?, ?, ?, 0, ?)`, s.Newest, s.ID, source.ID, parent.ID, string(m.Kind), f.reason)
 	if err != nil {
 		return fmt.Errorf("insert claim of a merge: %w", err)
 	}
-	if err := errors.Join(markMerged(t, s.ID, facts.IsMerge), markMerged(t, sourceID, facts.IsMerged)); err != nil {
+	err = errors.Join(markMerged(t, s.CommitRow, facts.IsMerge), markMerged(t, source, facts.IsMerged),
+		markMerged(t, parent, facts.IsSide))
+	if err != nil {
 		return err
 	}
-	_, err = t.Exec("INSERT INTO merge_sources (commit_id, version) VALUES (?, 0) ON CONFLICT (commit_id) DO NOTHING",
-		sourceID)
+	_, err = t.Exec("INSERT INTO merge_sides (commit_id, version) VALUES (?, 0), (?, 0) ON CONFLICT (commit_id) DO NOTHING",
+		source.ID, parent.ID)
 	if err != nil {
-		return fmt.Errorf("insert source of a merge: %w", err)
+		return fmt.Errorf("insert the sides of a merge: %w", err)
 	}
 	re.facts.AddWork(r.cause(), s.ID)
-	re.facts.WatchAgain(r.cause(), sourceID)
+	re.facts.WatchAgain(r.cause(), source.ID)
+	return re.settleParent(t, v, &facts.Commit{CommitRow: parent, Deriver: s.Deriver}, r.cause())
+}
+
+// settleParent derives what the commit of the mainline meets, before the state of the merge is derived.
+func (re *Recorder) settleParent(t *txn.Tx, v *view, p *facts.Commit, cause ledger.Cause) error {
+	if err := re.facts.FollowStanding(t, p); err != nil {
+		return err
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if err := re.facts.Gather(t.Reader, []*facts.Commit{p}); err != nil {
+		return err
+	}
+	if err := re.states.SettleCommit(t, p, cause); err != nil {
+		return err
+	}
+	if other := v.commits[commitKey{p.RepoID, p.SHA}]; other != nil {
+		other.Facts.Deployed = p.Facts.Deployed
+	}
 	return nil
 }
 
-// sourceOf returns the row id of the source of a merge. It registers the commit if it is
+// sideOf returns a commit that a claim names. It registers the commit if it is
 // unknown.
-func (re *Recorder) sourceOf(t *txn.Tx, v *view, d *facts.Deriver, sha string) (int64, error) {
+func (re *Recorder) sideOf(t *txn.Tx, v *view, d *facts.Deriver, sha string) (*facts.CommitRow, error) {
 	key := commitKey{d.Repo.ID, sha}
 	if s := v.commits[key]; s != nil {
-		return s.ID, nil
+		return s.CommitRow, nil
 	}
 	if err := t.Flush(); err != nil {
-		return 0, err
+		return nil, err
 	}
 	c, isNew, err := re.facts.FindOrAddCommit(t, d, sha)
 	if err != nil {
-		return 0, fmt.Errorf("register the source of a merge: %w", err)
+		return nil, fmt.Errorf("register a side of a merge: %w", err)
 	}
 	if isNew {
 		v.commits[key] = &facts.Commit{CommitRow: c, Deriver: d}
 	}
-	return c.ID, nil
+	return c, nil
 }
 
-// markMerged sets a bit of commits.merged.
-func markMerged(t *txn.Tx, commitID int64, role facts.MergeRole) error {
-	_, err := t.Exec("UPDATE commits SET merged = merged | ?1 WHERE id = ?2 AND merged & ?1 = 0", int64(role), commitID)
+// markMerged notes what claims say of a commit.
+func markMerged(t *txn.Tx, c *facts.CommitRow, role facts.MergeRole) error {
+	c.Merged |= role
+	_, err := t.Exec("UPDATE commits SET merged = merged | ?1 WHERE id = ?2 AND merged & ?1 = 0", int64(role), c.ID)
 	if err != nil {
 		return fmt.Errorf("mark a merge: %w", err)
 	}

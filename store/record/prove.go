@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -157,6 +158,9 @@ WHERE id = ?`, c.Tree, c.Author.Name, c.Author.Email, o.Message, o.Committer.At,
 	}
 	if _, err := t.Exec("INSERT INTO commit_objects (commit_id, object) VALUES (?, ?)", c.ID, o.Object); err != nil {
 		return fmt.Errorf("insert commit object: %w", err)
+	}
+	if err := history.Forget(t, c.RepoID, c.SHA); err != nil {
+		return err
 	}
 
 	details, err := facts.FindDetails(t.Reader, c.ID)

@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/signers"
@@ -25,6 +26,7 @@ type Recorder struct {
 	radar   *overlaps.Radar
 	states  *states.States
 	lists   *lists.Lists
+	history *history.History
 
 	// expected holds what is expected of repos, by repoKey: what was true when the repo's last attestation was
 	// recorded.
@@ -38,10 +40,11 @@ const maxContracts = 1000
 // New returns the room of a database.
 func New(
 	db *txn.DB, journal *events.Journal, who *signers.Signers, may *access.Access, known *facts.Facts,
-	radar *overlaps.Radar, machine *states.States, listed *lists.Lists,
+	radar *overlaps.Radar, machine *states.States, listed *lists.Lists, past *history.History,
 ) *Recorder {
 	return &Recorder{
 		db: db, journal: journal, signers: who, access: may, facts: known, radar: radar, states: machine, lists: listed,
+		history:  past,
 		expected: txn.NewCache[string, expectation](maxContracts), deploying: newDeploying(db),
 	}
 }

@@ -77,7 +77,11 @@ func (r *Recording) SetVerified(a *attestation.Attestation, keyringVersion int64
 }
 
 // evidence returns the evidence in the attestation, without the data of its record.
-func (r *Recording) evidence() policy.Evidence { return ledgerfacts.Evidence(r.Attestation) }
+func (r *Recording) evidence() policy.Evidence {
+	e := ledgerfacts.Evidence(r.Attestation)
+	e.Base = r.Attestation.Base
+	return e
+}
 
 // setStale refuses a statement that the same person's evidence has overtaken. It reports
 // whether it has.
@@ -129,10 +133,8 @@ func (r *Recording) setDuplicate(dup *duplicate) {
 
 // A mergeFact is what a claim of a merge is recorded with.
 type mergeFact struct {
-	// parentState is the state of the commit's first parent. It is DRAFT if the claim does
-	// not agree with what is proven; reason then says why.
-	parentState ledger.State
-	reason      string
+	// reason is why nothing carries, because the claim does not agree with what is proven.
+	reason string
 	// replaced holds the row ids of the attestations with earlier claims of the same person
 	// about the same source.
 	replaced []int64

@@ -88,7 +88,7 @@ type linkRow struct {
 
 // selectLinks reads the links of an artifact, those of the commits registered last first.
 const selectLinks = `
-SELECT l.commit_id, c.repo_id, c.sha, c.state, c.policy_version, c.expires, c.tree_id, c.merged, c.basis,
+SELECT l.commit_id, c.repo_id, c.sha, c.state, c.policy_version, c.expires, c.tree_id, c.merged, c.basis, c.distrusts,
   l.signer_id, l.attestation_id,
   a.attestation_id, a.predicate_id, a.type_id, a.status, ` + facts.AgeOf + `, i.may, i.distrusted_since
 FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id
@@ -99,7 +99,7 @@ WHERE l.org_id = ? AND l.digest = ? ORDER BY l.commit_id DESC LIMIT ?`
 func scanLink(row txn.Scanner) (r linkRow, err error) {
 	c := &r.commit
 	return r, row.Scan(&c.ID, &r.repoID, &r.link.Commit, &c.State, &c.PolicyVersion, &c.Expires,
-		&c.TreeID, &c.Merged, &c.Basis, &r.signerID, &r.attestationID,
+		&c.TreeID, &c.Merged, &c.Basis, &c.Distrusts, &r.signerID, &r.attestationID,
 		&r.link.Attestation, &r.predicateID, &r.typeID, &r.status, &r.link.RecordedAt, &r.may, &r.distrustedSince)
 }
 

@@ -165,8 +165,8 @@ func TestDifferencesOfSchemasAreNamed(t *testing.T) {
 		{"CHECK (id = 1),\n  accepted_at", ",\n  accepted_at", []string{"-text clock.id CHECK (id = 1)"}},
 		{"event       INTEGER REFERENCES events, ", "event       INTEGER, ", []string{
 			"-foreign key outbox.event to events 0 NO ACTION NO ACTION NONE"}},
-		{"NULL -- grows whenever its evidence changes\n) STRICT", "NULL\n)",
-			[]string{"-table merge_sources STRICT", "+table merge_sources"}},
+		{"'' -- the requirements that it meets, and until when; '': it is not of the mainline\n) STRICT", "''\n)",
+			[]string{"-table merge_sides STRICT", "+table merge_sides"}},
 		{"  PRIMARY KEY (later, earlier)\n) STRICT, WITHOUT ROWID", "  PRIMARY KEY (later, earlier)\n) STRICT", []string{
 			"-table overlaps STRICT WITHOUT ROWID", "+table overlaps STRICT"}},
 	} {

@@ -514,6 +514,17 @@ CREATE TABLE attempts (
   PRIMARY KEY (webhook_id, delivery_id, number)
 ) STRICT, WITHOUT ROWID;
 
+---- store/history: what commit objects say of the history ----
+
+-- A row is the object of a commit that is not registered: its place in the history, and who wrote it, is known.
+CREATE TABLE ancestors (
+  repo_id     INTEGER NOT NULL REFERENCES repos,
+  sha         TEXT    NOT NULL,
+  signing_key TEXT    NOT NULL, -- the fingerprint of the SSH key that signed it
+  object      BLOB    NOT NULL,
+  PRIMARY KEY (repo_id, sha)
+) STRICT, WITHOUT ROWID;
+
 ---- store/facts: what is known of commits ----
 
 -- A row is a commit, with what registrations say of it, and with its state and what that was derived from.
@@ -533,6 +544,7 @@ CREATE TABLE commits (
   tree           TEXT    NOT NULL DEFAULT '',  -- that its object names, in hex; '': the object is not known
   tree_id        INTEGER NOT NULL DEFAULT 0,   -- in trees; 0: no other commit of the repo has it
   merged         INTEGER NOT NULL DEFAULT 0,   -- what claims say: 1 it is a merge, 2 it was merged, 3 both
+  gap            INTEGER NOT NULL DEFAULT 0,   -- 1: an object was not known when the state was derived
   attestations   INTEGER NOT NULL DEFAULT 0,   -- the number of all
   newest         INTEGER NOT NULL DEFAULT 0,   -- the newest of them, which names the one before, and so on
   state          INTEGER NOT NULL,
@@ -541,7 +553,8 @@ CREATE TABLE commits (
   failing_since  INTEGER NOT NULL DEFAULT 0,   -- when a fail or error began to block a requirement
   expires        INTEGER NOT NULL DEFAULT 0,   -- when the next evidence that counts expires
   policy_version INTEGER NOT NULL,             -- of the contract that the state was derived by
-  basis          INTEGER NOT NULL DEFAULT 0,   -- sum of the versions of its tree, sources and org then
+  basis          INTEGER NOT NULL DEFAULT 0,   -- sum of the versions of its tree and of the commits that claims name then
+  distrusts      INTEGER NOT NULL DEFAULT 0,   -- how often evidence of the org had been distrusted then
   facts          BLOB    NOT NULL DEFAULT x'', -- SHA-256 of what its last event of the type commit has
   registered_at  INTEGER NOT NULL,
   message        TEXT    NOT NULL DEFAULT '',
@@ -556,6 +569,7 @@ CREATE INDEX commits_by_tree ON commits (repo_id, tree, id) WHERE tree <> '';
 CREATE INDEX commits_by_tree_id ON commits (tree_id, id) WHERE tree_id > 0;
 CREATE INDEX commits_failing ON commits (repo_id, id) WHERE failing_since > 0;
 CREATE INDEX commits_expiring_by_repo ON commits (repo_id, expires) WHERE expires > 0;
+CREATE INDEX commits_with_gap ON commits (repo_id, id) WHERE gap = 1;
 
 -- A row has the long fields of a commit, which lists and derivations do not read.
 CREATE TABLE commit_details (
@@ -599,6 +613,7 @@ CREATE TABLE attestations (
   type_id          INTEGER NOT NULL REFERENCES predicate_types,
   slot             TEXT    NOT NULL,            -- what it is about in addition to the commit
   status           TEXT    NOT NULL,
+  base             TEXT    NOT NULL DEFAULT '', -- a review is about the commits after it; '': about the commit alone
   reason           TEXT    NOT NULL DEFAULT '', -- why the commit was rolled back, or is deployed again
   mapping_version  INTEGER NOT NULL,            -- of the rules that mapped the statement
   signer_id        INTEGER NOT NULL REFERENCES signers,
@@ -700,10 +715,11 @@ CREATE TABLE tree_latest (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tree_latest_failed ON tree_latest (tree_id) WHERE failed = 1;
 
--- A row is a commit that is the source of a merge.
-CREATE TABLE merge_sources (
+-- A row is a commit that a claim of a merge names: the source, or that of the mainline.
+CREATE TABLE merge_sides (
   commit_id INTEGER PRIMARY KEY,
-  version   INTEGER NOT NULL -- grows whenever its evidence changes
+  version   INTEGER NOT NULL,           -- grows whenever its evidence, or met, changes
+  met       TEXT    NOT NULL DEFAULT '' -- the requirements that it meets, and until when; '': it is not of the mainline
 ) STRICT;
 
 ---- store/overlaps: the radar ----
@@ -795,12 +811,14 @@ CREATE TABLE merges (
   attestation_id INTEGER PRIMARY KEY REFERENCES attestations,
   commit_id      INTEGER NOT NULL,
   source_id      INTEGER NOT NULL,
-  kind           TEXT    NOT NULL, -- merge or squash
-  parent_state   INTEGER NOT NULL, -- of the first parent when the claim was recorded; 0: it was not proven
-  reason         TEXT    NOT NULL  -- why nothing carries; '': parent_state decides
+  parent_id      INTEGER NOT NULL DEFAULT 0, -- the commit of the mainline; 0: parent_state counts in its place
+  kind           TEXT    NOT NULL,           -- merge, squash, update or rebase
+  parent_state   INTEGER NOT NULL,           -- of an early release: of the first parent when the claim was recorded
+  reason         TEXT    NOT NULL            -- why nothing carries; '': what the mainline meets decides
 ) STRICT;
 CREATE INDEX merges_by_commit ON merges (commit_id, attestation_id);
 CREATE INDEX merges_by_source ON merges (source_id, commit_id);
+CREATE INDEX merges_by_parent ON merges (parent_id, commit_id) WHERE parent_id > 0;
 
 -- A row is the latest deployment of a commit to an environment that counts; the predicate is deploy:NAME.
 CREATE TABLE deployments (

@@ -11,11 +11,12 @@ import (
 // SettleHeirs settles the next commits that inherit evidence which has changed: those with a tree, or the
 // merges of a commit.
 func (st *States) SettleHeirs(t *txn.Tx, j *backlog.Job) (done bool, err error) {
-	where := "tree_id = ? AND tree_id > 0 AND id > ?"
+	where := "tree_id = ?1 AND tree_id > 0 AND id > ?2"
 	if j.Task == backlog.Merges {
-		where = "id IN (SELECT commit_id FROM merges WHERE source_id = ?) AND id > ?"
+		where = `id > ?2 AND id IN (SELECT commit_id FROM merges WHERE source_id = ?1
+UNION SELECT commit_id FROM merges WHERE parent_id = ?1 AND parent_id > 0)`
 	}
-	commits, err := txn.All(t.Reader, facts.ScanCommitRow, facts.SelectCommitRow+"WHERE "+where+" ORDER BY id LIMIT ?",
+	commits, err := txn.All(t.Reader, facts.ScanCommitRow, facts.SelectCommitRow+"WHERE "+where+" ORDER BY id LIMIT ?3",
 		j.Ref, j.Position, MaxSettled)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)

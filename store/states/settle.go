@@ -56,9 +56,13 @@ func (st *States) SettleCommit(t *txn.Tx, s *facts.Commit, cause ledger.Cause) e
 		}
 	}
 
-	s.Expires, s.PolicyVersion, s.Basis = o.Expires, s.Deriver.Repo.PolicyVersion, s.Versions
+	s.Expires, s.PolicyVersion = o.Expires, s.Deriver.Repo.PolicyVersion
+	s.Basis, s.Distrusts = s.Versions, s.Deriver.Repo.Distrusts
 	st.facts.MarkDirty(s.CommitRow)
 	if err := st.moveStanding(t, s, o, cause); err != nil {
+		return err
+	}
+	if err := st.facts.KeepMet(t, s, cause); err != nil {
 		return err
 	}
 	s.Facts.Deployed = state == ledger.Deployed // still true if other signers' deployments count
@@ -105,7 +109,8 @@ func (st *States) moveStanding(t *txn.Tx, s *facts.Commit, o policy.Outcome, cau
 // suspend leaves the state of a commit of a deleted repo as it is. It is derived again if the
 // repo is restored.
 func (st *States) suspend(s *facts.Commit) error {
-	s.Expires, s.PolicyVersion, s.Basis = 0, s.Deriver.Repo.PolicyVersion, s.Versions
+	s.Expires, s.PolicyVersion = 0, s.Deriver.Repo.PolicyVersion
+	s.Basis, s.Distrusts = s.Versions, s.Deriver.Repo.Distrusts
 	st.facts.MarkDirty(s.CommitRow)
 	return nil
 }

@@ -29,6 +29,7 @@ declare -A commits=(
 	[18]=bb4775d1fa41e808aa72cace2ccd6d04e1edfba5
 	[20]=1980aa0175a960378b958a42cc2faff44d93303c
 	[21]=c51c4ba2cc3f28ffe2581d678d14845ccb9d4799
+	[22]=292ff75e5a90d63928eaf284ffa901d83d22cada
 )
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -57,10 +57,6 @@ func (r *Repo) CheckWritable() error {
 	return nil
 }
 
-// DistrustVersion returns the part of facts.Commit.Versions that counts how often the org has distrusted evidence. It
-// is in the upper half, so that the other versions, which are added, never make up for it.
-func (r *Repo) DistrustVersion() int64 { return r.Distrusts << 32 }
-
 // SelectRepo selects repos r with their orgs o, for ScanRepo.
 const SelectRepo = `
 SELECT r.id, o.id,

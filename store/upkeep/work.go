@@ -56,6 +56,8 @@ func (d *doer) Step(ctx context.Context, j *backlog.Job) error {
 		return d.states.SettleNext(ctx, j)
 	case backlog.Tree, backlog.Merges:
 		return d.jobs.Advance(ctx, j, d.states.SettleHeirs)
+	case backlog.Gaps:
+		return d.jobs.Advance(ctx, j, d.states.SettleGaps)
 	case backlog.Close, backlog.Excuse:
 		return d.jobs.Advance(ctx, j, d.states.CloseNext)
 	case backlog.Log:

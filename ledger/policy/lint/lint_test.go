@@ -271,7 +271,7 @@ func TestLint(t *testing.T) {
 				`,{"state":"ATTESTED","predicate":"build:x","carry":["merge"],"carry_signers":["cn=main"],` + byAcme},
 		{name: "merges that no pattern names", want: []string{"nobody_matches requirements[3].carry_signers"},
 			requirements: testByCI + "," + reviewByAda + "," + deployByOps +
-			`,{"state":"ATTESTED","predicate":"build:x","carry":["tree","merge"],"carry_signers":["cn=ci"],` + byAcme},
+				`,{"state":"ATTESTED","predicate":"build:x","carry":["tree","merge"],"carry_signers":["cn=ci"],` + byAcme},
 		{name: "merges that nobody claims", want: []string{"nobody_matches requirements[3].carry_signers"},
 			requirements: testByCI + "," + reviewByAda + "," + deployByOps +
 				`,{"state":"ATTESTED","predicate":"build:x","carry":["merge"],"carry_signers":["cn=queue"],` + byAcme},

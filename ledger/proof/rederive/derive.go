@@ -370,8 +370,9 @@ func about(e *policy.Evidence) topic {
 
 // source returns a commit with the same tree.
 func (r *Replay) source(c *commit) policy.Source {
-	s := policy.Source{Commit: c.sha, Authors: c.known.Authors(), SigningKeys: c.known.SigningKeys, Proven: true,
-		SameTree: true}
+	s := policy.Source{Commit: c.sha, SameTree: true, Authorship: policy.Authorship{
+		Authors: c.known.Authors(), SigningKeys: c.known.SigningKeys, Proven: true,
+	}}
 	s.AuthorPeople, s.KnownAuthors = r.signers.Authors(s.Authors, s.SigningKeys)
 	return s
 }

@@ -111,7 +111,7 @@ func eventOf(r *ledger.AttestationRecord) ledger.AttestationEvent {
 	return ledger.AttestationEvent{
 		ID: r.Event, Org: r.Org, Repo: r.Repo, Commit: r.Commit, Predicate: r.Predicate, Identity: r.Identity,
 		Result: r.Result, Timestamp: r.RecordedAt, Attestation: r.ID, PayloadDigest: r.PayloadDigest,
-		AssertionDigest: r.AssertionDigest,
+		AssertionDigest: r.AssertionDigest, Base: r.Base,
 	}
 }
 
@@ -279,6 +279,9 @@ func (a Attestation) isSigned(e ledger.AttestationEvent, signed *attestation.Att
 	if unread == nil && !a.IsRemapped { // by earlier rules, it may be about another subject
 		claims = append(claims, claim{"the event's commit", e.Commit, signed.Commit})
 	}
+	if e.Base != "" {
+		claims = append(claims, claim{"the event's base", e.Base, signed.Base})
+	}
 	if !a.isMappedOtherwise(e) {
 		claims = append(claims, claim{"the event's predicate", e.Predicate, signed.Predicate},
 			claim{"the event's result", resultText(e.Result), resultText(signed.Result)})
@@ -331,7 +334,7 @@ func (a Attestation) recordedClaims(e ledger.AttestationEvent) []claim {
 		{"identity", r.Identity, e.Identity}, {"payload digest", r.PayloadDigest, e.PayloadDigest},
 		{"repo", strings.Join([]string{r.Org, r.Repo}, "/"), e.Org + "/" + e.Repo}, {"ID", r.ID, e.Attestation},
 		{"event", r.Event, e.ID}, {"time", r.RecordedAt, e.Timestamp}, {"commit", r.Commit, e.Commit},
-		{"assertion digest", r.AssertionDigest, e.AssertionDigest},
+		{"assertion digest", r.AssertionDigest, e.AssertionDigest}, {"base", r.Base, e.Base},
 	}
 	if a.IsOriginal {
 		claims = append(claims, outcomeClaims(r, e)...)

@@ -1,0 +1,57 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// maxObjectBytes limits the commit objects of one request, so that their base64 is well below the server's max_body.
+const maxObjectBytes = 1 << 20
+
+// SendAncestors sends the objects of the commits from which a commit comes, and of the mainline's since then, as far as
+// the ledger lacks them and the work tree in the current folder has them.
+func SendAncestors(ctx context.Context, c *client.Client, org, repo, commit string, q gitrepo.Query) error {
+	git := gitrepo.Repo{Dir: "."}
+	list, err := git.Ancestors(ctx, commit, q)
+	if err != nil {
+		return fmt.Errorf("find ancestors of %s: %w", ledger.Short(commit), err)
+	}
+	for part := range slices.Chunk(list, ledger.MaxObjects) {
+		unknown, err := c.AddObjects(ctx, org, repo, ledger.Objects{Commits: part})
+		if err != nil {
+			return fmt.Errorf("ask which ancestors are unknown: %w", err)
+		}
+		if err := sendObjects(ctx, c, org, repo, git, unknown); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendObjects sends the objects of commits.
+func sendObjects(ctx context.Context, c *client.Client, org, repo string, git gitrepo.Repo, commits []string) error {
+	if len(commits) == 0 {
+		return nil
+	}
+	objects, err := git.CommitObjects(ctx, commits)
+	if err != nil {
+		return err
+	}
+	for len(objects) > 0 {
+		n, size := 0, 0
+		for n < len(objects) && (n == 0 || size+len(objects[n].Object) <= maxObjectBytes) {
+			size += len(objects[n].Object)
+			n++
+		}
+		if _, err := c.AddObjects(ctx, org, repo, ledger.Objects{Objects: objects[:n]}); err != nil {
+			return fmt.Errorf("send the objects of ancestors: %w", err)
+		}
+		objects = objects[n:]
+	}
+	return nil
+}

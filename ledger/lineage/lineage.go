@@ -1,0 +1,193 @@
+// Package lineage answers questions about the history of commits from what their objects say. What is not known, or lies
+// beyond the bounds, is answered as if it was not so.
+package lineage
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A Node is the place of a commit in the history, as its object says.
+type Node struct {
+	Parents []string
+	// At is the committer's time, which may be wrong. It is 0 if the ledger does not accept it.
+	At ledger.Time
+}
+
+// A Graph returns the node of a commit. It reports false if the commit's object is not known.
+type Graph func(sha string) (n Node, known bool, err error)
+
+// MaxCommits limits the commits that one question visits.
+const MaxCommits = 10_000
+
+const (
+	// trusted is the number of commits that are visited before their times are relied on.
+	trusted = 1000
+	// slop is how much older than a commit its descendants may be, by their times.
+	slop = 7 * 24 * time.Hour
+)
+
+// IsAncestor reports whether commit a is b, or an ancestor of b.
+func IsAncestor(g Graph, a, b string) (bool, error) {
+	if a == b {
+		return true, nil
+	}
+	target, _, err := g(a)
+	if err != nil {
+		return false, err
+	}
+
+	w := newWalk(g)
+	if err := w.mark(b, fromHead); err != nil {
+		return false, err
+	}
+	for w.queue.Len() > 0 && len(w.commits) < MaxCommits {
+		c := w.pop()
+		if len(w.commits) > trusted && c.At.Add(slop) < target.At {
+			return false, nil // and so are all that are left
+		}
+		for _, parent := range c.Parents {
+			if parent == a {
+				return true, nil
+			}
+			if err := w.mark(parent, fromHead); err != nil {
+				return false, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// IsFirstParent reports whether commit a is among the first n commits that follow b by first parents.
+func IsFirstParent(g Graph, a, b string, n int) (bool, error) {
+	for range n {
+		node, _, err := g(b)
+		if err != nil || len(node.Parents) == 0 {
+			return false, err
+		}
+		if b = node.Parents[0]; b == a {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Between returns the commits that lead to a commit, the head, and not to the base, which is an ancestor of the head. The
+// head is the first of them. It reports false if the base is no ancestor, or if the object of any of the commits is not
+// known.
+func Between(g Graph, base, head string) (list []string, known bool, err error) {
+	w := newWalk(g)
+	if err := w.mark(base, fromBase); err != nil {
+		return nil, false, err
+	}
+	if err := w.mark(head, fromHead); err != nil {
+		return nil, false, err
+	}
+	for w.ahead > 0 {
+		if len(w.commits) > MaxCommits {
+			return nil, false, nil
+		}
+		c := w.pop()
+		for _, parent := range c.Parents {
+			if err := w.mark(parent, c.from); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+
+	for _, sha := range w.order {
+		c := w.commits[sha]
+		if c.from != fromHead {
+			continue
+		}
+		if !c.known {
+			return nil, false, nil
+		}
+		list = append(list, sha)
+	}
+	return list, w.commits[base].from&fromHead != 0, nil
+}
+
+// An origin says from where a walk has come to a commit.
+type origin uint8
+
+const (
+	fromHead origin = 1 << iota
+	fromBase
+)
+
+// A visited is a commit that a walk has come to.
+type visited struct {
+	Node
+	known  bool
+	from   origin
+	queued bool
+}
+
+// A walk visits the ancestors of commits, those with the latest time first, and those that are not known last.
+type walk struct {
+	graph   Graph
+	commits map[string]*visited
+	order   []string // the keys of commits, in the order in which they were found
+	queue   queue
+	ahead   int // how many in the queue come from the head alone
+}
+
+func newWalk(g Graph) *walk { return &walk{graph: g, commits: make(map[string]*visited)} }
+
+// mark notes from where the walk has come to a commit, and queues it if that is new.
+func (w *walk) mark(sha string, from origin) error {
+	c := w.commits[sha]
+	if c == nil {
+		c = new(visited)
+		var err error
+		if c.Node, c.known, err = w.graph(sha); err != nil {
+			return err
+		}
+		w.commits[sha] = c
+		w.order = append(w.order, sha)
+	}
+	if c.from|from == c.from {
+		return nil
+	}
+
+	if c.queued && c.from == fromHead {
+		w.ahead--
+	}
+	c.from |= from
+	if c.from == fromHead {
+		w.ahead++
+	}
+	if !c.queued {
+		c.queued = true
+		heap.Push(&w.queue, c)
+	}
+	return nil
+}
+
+// pop takes the next commit from the queue.
+func (w *walk) pop() *visited {
+	c := heap.Pop(&w.queue).(*visited)
+	c.queued = false
+	if c.from == fromHead {
+		w.ahead--
+	}
+	return c
+}
+
+// A queue is a heap of commits, the latest first.
+type queue []*visited
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].At > q[j].At }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(c any)        { *q = append(*q, c.(*visited)) }
+
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	c := (*q)[last]
+	*q = (*q)[:last]
+	return c
+}

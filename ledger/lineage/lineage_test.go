@@ -1,0 +1,194 @@
+package lineage
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// history is a history of commits whose names are words: "b a" means that b has the parent a, and a word
+// that is no commit of its own is not known. The commits are a day apart, in the order of the lines.
+func history(lines ...string) Graph {
+	nodes := make(map[string]Node)
+	for i, line := range lines {
+		words := strings.Fields(line)
+		nodes[words[0]] = Node{Parents: words[1:], At: ledger.Time(i+1) * 86_400_000}
+	}
+	return func(sha string) (Node, bool, error) {
+		n, ok := nodes[sha]
+		return n, ok, nil
+	}
+}
+
+func TestBetween(t *testing.T) {
+	for name, test := range map[string]struct {
+		history    []string
+		base, head string
+		want       string // "" if not known
+	}{
+		"a branch":                           {[]string{"m0", "t1 m0", "t2 t1"}, "m0", "t2", "t2 t1"},
+		"the head alone":                     {[]string{"m0", "t1 m0"}, "m0", "t1", "t1"},
+		"nothing":                            {[]string{"m0"}, "m0", "m0", "-"},
+		"the base need not be known":         {[]string{"t1 m0", "t2 t1"}, "m0", "t2", "t2 t1"},
+		"no ancestor":                        {[]string{"m0", "m1 m0", "t1 m0"}, "m1", "t1", ""},
+		"the base is above":                  {[]string{"m0", "t1 m0"}, "t1", "m0", ""},
+		"a commit between is not known":      {[]string{"m0", "t3 t2", "t1 m0"}, "m0", "t3", ""},
+		"the head is not known":              {[]string{"m0"}, "m0", "t1", ""},
+		"the mainline came to the branch":    {[]string{"m0", "t1 m0", "m1 m0", "u t1 m1", "t2 u"}, "m1", "t2", "t2 u t1"},
+		"before the mainline came":           {[]string{"m0", "t1 m0", "m1 m0", "u t1 m1"}, "m0", "u", "u t1 m1"},
+		"an old part is known by its name":   {[]string{"t1 m0", "m1 m0", "u t1 m1"}, "m1", "u", "u t1"},
+		"an old part that nobody else names": {[]string{"t1 x", "m1 m0", "u t1 m1"}, "m1", "u", ""},
+		"two branches came together":         {[]string{"m0", "t1 m0", "s1 m0", "t2 t1 s1"}, "m0", "t2", "t2 t1 s1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, known, err := Between(history(test.history...), test.base, test.head)
+			must.OK(t, err)
+			got := strings.Join(list, " ")
+			if known && got == "" {
+				got = "-"
+			}
+			if !known {
+				got = ""
+			}
+			if got != test.want {
+				t.Errorf("%s..%s: %q, want %q", test.base, test.head, got, test.want)
+			}
+		})
+	}
+}
+
+func TestIsFirstParent(t *testing.T) {
+	g := history("m0", "m1 m0", "x", "m2 m1 x")
+	for _, test := range []struct {
+		a, b string
+		n    int
+		want bool
+	}{
+		{"m1", "m2", 1, true}, {"m0", "m2", 2, true}, {"m0", "m2", 1, false}, {"x", "m2", 9, false},
+		{"m2", "m2", 9, false}, {"m2", "unknown", 9, false},
+	} {
+		got, err := IsFirstParent(g, test.a, test.b, test.n)
+		if err != nil || got != test.want {
+			t.Errorf("%s of %s within %d: %t, %v, want %t", test.a, test.b, test.n, got, err, test.want)
+		}
+	}
+}
+
+// A question visits a bounded part of a long history, and is then answered with no.
+func TestQuestionsAreBounded(t *testing.T) {
+	asked := 0
+	endless := func(sha string) (Node, bool, error) {
+		asked++
+		return Node{Parents: []string{fmt.Sprint(asked)}, At: ledger.Time(1_000_000 - asked)}, true, nil
+	}
+	if is, err := IsAncestor(endless, "never", "head"); is || err != nil || asked > MaxCommits+2 {
+		t.Errorf("%t, %v after %d commits", is, err, asked)
+	}
+	asked = 0
+	if _, known, err := Between(endless, "base", "head"); known || err != nil || asked > MaxCommits+3 {
+		t.Errorf("%t, %v after %d commits", known, err, asked)
+	}
+}
+
+// Commits that are much older than the one that is looked for are not visited.
+func TestIsAncestorLeavesOutOlderCommits(t *testing.T) {
+	asked := 0
+	const week = 7 * 86_400_000
+	g := func(sha string) (Node, bool, error) {
+		if sha == "wanted" {
+			return Node{At: 5000 * week}, true, nil
+		}
+		asked++
+		return Node{Parents: []string{fmt.Sprint(asked)}, At: ledger.Time(6000-asked) * week}, true, nil
+	}
+	if is, err := IsAncestor(g, "wanted", "head"); is || err != nil || asked > 1100 {
+		t.Errorf("%t, %v after %d commits", is, err, asked)
+	}
+}
+
+func TestAnErrorOfTheGraphIsReturned(t *testing.T) {
+	broken := errors.New("the disk is gone")
+	g := func(sha string) (Node, bool, error) {
+		if sha == "m0" {
+			return Node{}, false, broken
+		}
+		return Node{Parents: []string{"m0"}}, true, nil
+	}
+	_, err1 := IsAncestor(g, "a", "t1")
+	_, err2 := IsFirstParent(g, "a", "t1", 9)
+	_, _, err3 := Between(g, "a", "t1")
+	for _, err := range []error{err1, err2, err3} {
+		if !errors.Is(err, broken) {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+// In random histories, with any times and gaps, what is said to lie between is all that does, or more: nobody who wrote
+// any of it is left out. Without gaps and with times that grow, it is exactly that.
+func TestBetweenAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 12).Draw(t, "commits")
+		regular := rapid.Bool().Draw(t, "regular")
+		nodes := make(map[string]Node)
+		for i := range n {
+			node := Node{At: ledger.Time(i + 1)}
+			if !regular {
+				node.At = ledger.Time(rapid.IntRange(0, n).Draw(t, "time"))
+			}
+			for range rapid.IntRange(0, min(i, 2)).Draw(t, "parents") {
+				parent := fmt.Sprint(rapid.IntRange(0, i-1).Draw(t, "parent"))
+				if !slices.Contains(node.Parents, parent) {
+					node.Parents = append(node.Parents, parent)
+				}
+			}
+			nodes[fmt.Sprint(i)] = node
+		}
+		gap := ""
+		if !regular {
+			gap = fmt.Sprint(rapid.IntRange(0, n).Draw(t, "gap"))
+		}
+		g := func(sha string) (Node, bool, error) {
+			if sha == gap {
+				return Node{}, false, nil
+			}
+			return nodes[sha], true, nil
+		}
+		base, head := fmt.Sprint(rapid.IntRange(0, n-1).Draw(t, "base")), fmt.Sprint(rapid.IntRange(0, n-1).Draw(t, "head"))
+
+		ofBase, ofHead := reached(nodes, base), reached(nodes, head)
+		if is, err := IsAncestor(g, base, head); err != nil || is && !ofHead[base] || regular && is != ofHead[base] {
+			t.Errorf("%s is an ancestor of %s: %t, %v in %v", base, head, is, err, nodes)
+		}
+		list, known, err := Between(g, base, head)
+		if err != nil || known && !ofHead[base] || regular && known != ofHead[base] {
+			t.Fatalf("%s..%s: known %t, %v in %v", base, head, known, err, nodes)
+		}
+		if !known {
+			return
+		}
+		for _, sha := range slices.Sorted(maps.Keys(ofHead)) {
+			between, listed := !ofBase[sha], slices.Contains(list, sha)
+			if between && !listed || regular && between != listed {
+				t.Errorf("%s..%s: %v, and %s lies between: %t, in %v", base, head, list, sha, between, nodes)
+			}
+		}
+	})
+}
+
+// reached returns a commit with all its ancestors.
+func reached(nodes map[string]Node, sha string) map[string]bool {
+	found := map[string]bool{sha: true}
+	for _, parent := range nodes[sha].Parents {
+		maps.Copy(found, reached(nodes, parent))
+	}
+	return found
+}

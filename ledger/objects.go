@@ -1,0 +1,41 @@
+package ledger
+
+import "github.com/ledgerd/ledgerd/ledger/internal/text"
+
+// MaxObjects is the maximum number of commits in a request about commit objects.
+const MaxObjects = 1000
+
+// Objects are commit objects that say where commits came from, and who wrote them. A commit of which nothing else is
+// known has no state, and no list has it.
+type Objects struct {
+	// Commits are the ids of commits. The response says which of them are unknown, after Objects was recorded.
+	Commits []string `json:"commits,omitempty"`
+	Objects []Object `json:"objects,omitempty"`
+}
+
+// An Object is the raw object of a commit, whose hash is the id.
+type Object struct {
+	Commit string `json:"commit"`
+	Object []byte `json:"object"`
+}
+
+// UnknownObjects are the commits whose objects the ledger does not know.
+type UnknownObjects struct {
+	Unknown []string `json:"unknown"`
+}
+
+// Check returns a field error for the first invalid field, apart from the objects themselves.
+func (o Objects) Check() error {
+	if err := checkObjects("commits", o.Commits, MaxObjects); err != nil {
+		return err
+	}
+	if len(o.Objects) > MaxObjects {
+		return FieldErrorf(CodeInvalidField, "objects", "too many: %d entries, at most %d", len(o.Objects), MaxObjects)
+	}
+	for i := range o.Objects {
+		if id := o.Objects[i].Commit; !IsCommit(id) {
+			return FieldErrorf(CodeInvalidField, text.Entry("objects", i)+".commit", notObject, text.Clip(id))
+		}
+	}
+	return nil
+}

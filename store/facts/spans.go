@@ -1,0 +1,159 @@
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/history"
+	"github.com/ledgerd/ledgerd/store/txn"
+)
+
+// A wrote is who wrote commits, whose people are still to be read. Its Facts have the authorship.
+type wrote struct {
+	*Commit
+	set func(*policy.Authorship)
+}
+
+// gatherSpans reads who wrote the commits that reviews are about, and which of these a mainline contains. The evidence
+// must have been gathered.
+func (fa *Facts) gatherSpans(rd txn.Reader, list []*Commit) error {
+	var all []wrote
+	for _, s := range list {
+		s.Gap = false
+		if s.Deriver.Contract.ExcludesAuthor() {
+			if err := fa.spansOf(rd, s, s.SHA, s.Facts.Evidence, 0, &s.Facts.Spans, &all); err != nil {
+				return err
+			}
+		}
+		for i := range s.Facts.Sources {
+			if err := fa.gatherSides(rd, s, i, &all); err != nil {
+				return err
+			}
+		}
+	}
+	if all == nil {
+		return nil
+	}
+
+	commits := make([]*Commit, len(all))
+	for i := range all {
+		commits[i] = all[i].Commit
+	}
+	if err := GatherAuthors(rd, commits); err != nil {
+		return err
+	}
+	for _, w := range all {
+		f := &w.Facts
+		w.set(&policy.Authorship{
+			Authors: f.Authors, AuthorPeople: f.AuthorPeople, SigningKeys: w.Claims.Keys(), KnownAuthors: f.KnownAuthors,
+			Proven: true,
+		})
+	}
+	return nil
+}
+
+// gatherSides reads what the claims about a source of a commit rest on.
+func (fa *Facts) gatherSides(rd txn.Reader, s *Commit, source int, all *[]wrote) error {
+	from := &s.Facts.Sources[source]
+	isAlive := func(m policy.MergeClaim) bool { return m.Side != nil }
+	if !slices.ContainsFunc(from.Claims, isAlive) {
+		return nil
+	}
+	if err := fa.spansOf(rd, s, from.Commit, s.Facts.Carried, source+1, &from.Spans, all); err != nil {
+		return err
+	}
+	for i := range from.Claims {
+		side := from.Claims[i].Side
+		if side == nil || side.Refused != "" {
+			continue
+		}
+		side.Bases = make(map[string]bool)
+		for base := range from.Spans {
+			contains, err := fa.history.IsAncestor(rd, s.RepoID, base, side.Commit)
+			if err != nil {
+				return err
+			}
+			side.Bases[base] = contains
+			s.Gap = s.Gap || !contains
+		}
+		if err := fa.writersOfMerge(rd, s, from.Claims[i].Kind, side, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spansOf reads who wrote the commits that the reviews of a commit are about, which is the source with the number, or the
+// commit itself.
+func (fa *Facts) spansOf(rd txn.Reader, s *Commit, sha string, evidence []policy.Evidence, source int,
+	spans *map[string]*policy.Authorship, all *[]wrote,
+) error {
+	*spans = nil
+	for i := range evidence {
+		e := &evidence[i]
+		if e.Base == "" || e.Source != source || !e.IsReview() {
+			continue
+		}
+		if _, ok := (*spans)[e.Base]; ok {
+			continue
+		}
+		commits, known, err := fa.history.Between(rd, s.RepoID, e.Base, sha)
+		if err != nil {
+			return err
+		}
+		if !known {
+			s.Gap = true
+			continue
+		}
+		if *spans == nil {
+			*spans = make(map[string]*policy.Authorship)
+		}
+		set := *spans
+		set[e.Base] = nil
+		*all = append(*all, wroteBy(s.Deriver, commits, func(a *policy.Authorship) { set[e.Base] = a }))
+	}
+	return nil
+}
+
+// wroteBy returns who wrote commits.
+func wroteBy(d *Deriver, commits []history.Commit, set func(*policy.Authorship)) wrote {
+	w := wrote{&Commit{CommitRow: new(CommitRow), Deriver: d}, set}
+	var keys []string
+	for _, c := range commits {
+		keys = append(keys, c.SigningKeys...)
+		for _, a := range append([]ledger.Author{c.Author, c.Committer}, c.CoAuthors...) {
+			if !slices.Contains(w.Facts.Authors, a) {
+				w.Facts.Authors = append(w.Facts.Authors, a)
+			}
+		}
+	}
+	slices.Sort(keys)
+	w.Claims.SigningKeys = strings.Join(slices.Compact(keys), "\n")
+	return w
+}
+
+// writersOfMerge reads who wrote a clean merge in addition to its source: of a squash or a rebase the author and the
+// co-authors, and of others nobody.
+func (fa *Facts) writersOfMerge(rd txn.Reader, s *Commit, kind string, side *policy.Side, all *[]wrote,
+) error {
+	isWritten := kind == string(attestation.Squashed) || kind == string(attestation.Rebased)
+	if !isWritten || !s.Deriver.Contract.ExcludesAuthor() {
+		return nil
+	}
+	list, known, err := history.Read(rd, s.RepoID, []string{s.SHA})
+	if err != nil {
+		return fmt.Errorf("read who wrote a merge: %w", err)
+	}
+	if !known {
+		side.Wrote = new(policy.Authorship) // anybody may have
+		return nil
+	}
+	c := list[0]
+	c.Committer, c.SigningKeys = c.Author, nil
+	*all = append(*all, wroteBy(s.Deriver, []history.Commit{c}, func(a *policy.Authorship) { side.Wrote = a }))
+	return nil
+}

@@ -1,0 +1,135 @@
+// Package history is the room of what commit objects say of the history: which commits a commit came from, and who
+// wrote them. Of commits that are not registered, that is all that is known; they have no state, and no list has them.
+// Its table is ancestors; the objects of registered commits are written by the room of what is recorded.
+package history
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/gitobject"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
+	"github.com/ledgerd/ledgerd/store/txn"
+)
+
+// History has the objects of commits. Its methods are safe for concurrent use, except those with a txn.Tx, which the
+// writer's goroutine calls.
+type History struct {
+	// The caches hold what never changes. They are cleared if a write fails, which may have filled them.
+	nodes *txn.Cache[key, lineage.Node]
+	spans *txn.Cache[spanKey, []Commit]
+}
+
+// A key identifies a commit of a repo.
+type key struct {
+	repo int64
+	sha  string
+}
+
+// A spanKey identifies the commits between two commits of a repo.
+type spanKey struct {
+	repo       int64
+	base, head string
+}
+
+// Sizes of the caches.
+const (
+	maxNodes = 50_000
+	maxSpans = 5000
+)
+
+// MaxSpan limits the commits that a review can be about. Of more, it is not known who wrote them.
+const MaxSpan = 500
+
+// New returns the room of a database.
+func New(db *txn.DB) *History {
+	h := &History{
+		nodes: txn.NewCache[key, lineage.Node](maxNodes), spans: txn.NewCache[spanKey, []Commit](maxSpans),
+	}
+	db.Attach(txn.Part{Discard: h.clear, AfterRollback: h.clear})
+	return h
+}
+
+func (h *History) clear() {
+	h.nodes.Clear()
+	h.spans.Clear()
+}
+
+// A Commit is what the object of a commit says of who wrote it.
+type Commit struct {
+	SHA               string
+	Author, Committer ledger.Author
+	CoAuthors         []ledger.Author
+	// SigningKeys are the fingerprints of the keys that signed it.
+	SigningKeys []string
+	// Subject is the first line of its message.
+	Subject string
+}
+
+// Add stores the object of a commit that is not registered, with the fingerprint of the key that signed it, or "".
+func Add(t *txn.Tx, repoID int64, o *gitobject.Commit, signingKey string) error {
+	_, err := t.Exec(`
+INSERT INTO ancestors (repo_id, sha, signing_key, object) VALUES (?, ?, ?, ?) ON CONFLICT (repo_id, sha) DO NOTHING`,
+		repoID, o.ID, signingKey, o.Object)
+	if err != nil {
+		return fmt.Errorf("insert the object of an ancestor: %w", err)
+	}
+	return nil
+}
+
+// Forget deletes the object of a commit that is registered now, with its object.
+func Forget(t *txn.Tx, repoID int64, sha string) error {
+	if _, err := t.Exec("DELETE FROM ancestors WHERE repo_id = ? AND sha = ?", repoID, sha); err != nil {
+		return fmt.Errorf("delete the object of an ancestor: %w", err)
+	}
+	return nil
+}
+
+// Unknown returns those of the commits of a repo whose objects are not known, in their order, or nil.
+func Unknown(rd txn.Reader, repoID int64, commits []string) ([]string, error) {
+	known := make(map[string]bool, len(commits))
+	args := keysOf(repoID, commits)
+	note := func(row txn.Scanner) error {
+		var sha string
+		err := row.Scan(&sha)
+		known[sha] = true
+		return err
+	}
+	for _, query := range []string{
+		"SELECT sha FROM ancestors WHERE (repo_id, sha) IN ",
+		"SELECT sha FROM commits WHERE tree <> '' AND (repo_id, sha) IN ",
+	} {
+		if err := rd.EachIn(note, query, 2, args); err != nil {
+			return nil, fmt.Errorf("find the objects of commits: %w", err)
+		}
+	}
+	var unknown []string
+	for _, sha := range commits {
+		if !known[sha] {
+			unknown = append(unknown, sha)
+		}
+	}
+	return unknown, nil
+}
+
+func keysOf(repoID int64, commits []string) []any {
+	args := make([]any, 0, 2*len(commits))
+	for _, sha := range commits {
+		args = append(args, repoID, sha)
+	}
+	return args
+}
+
+// commitOf returns what an object says of who wrote the commit. keys are the fingerprints of the keys that signed it, one
+// per line.
+func commitOf(o *gitobject.Commit, keys string) Commit {
+	subject, _, _ := strings.Cut(o.Message, "\n")
+	c := Commit{
+		SHA: o.ID, Author: o.Author.Author, Committer: o.Committer.Author, CoAuthors: o.CoAuthors, Subject: subject,
+	}
+	if keys != "" {
+		c.SigningKeys = strings.Split(keys, "\n")
+	}
+	return c
+}
