@@ -32,6 +32,7 @@ var mayNotImport = map[string][]string{
 	"ledger/attention":          impure,
 	"ledger/policy":             impure,
 	"ledger/gitobject":          impure,
+	"ledger/lineage":            impure,
 	"ledger/policy/document":    impure,
 	"ledger/policy/lint":        impure,
 	"ledger/where":              impure,

@@ -167,7 +167,7 @@ var mayImport = map[string][]string{
 	"server/metrics":                {"ledger", "server"},
 	"store": {
 		"ledger", "ledger/identity", "ledger/member", "ledger/policy", "store/access", "store/backlog",
-		"store/boards", "store/events", "store/facts", "store/lists", "store/orgs", "store/overlaps",
+		"store/boards", "store/events", "store/facts", "store/history", "store/lists", "store/orgs", "store/overlaps",
 		"store/policies", "store/postgres", "store/recheck", "store/record", "store/search", "store/signers",
 		"store/sqldb", "store/sqlite", "store/sqlite/migrations", "store/states", "store/txn", "store/upkeep",
 		"store/webhooks",
@@ -206,8 +206,11 @@ var mayImport = map[string][]string{
 	},
 	"store/facts": {
 		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/radar",
-		"store/backlog", "store/events", "store/internal/envelope", "store/policies", "store/radarindex",
-		"store/signers", "store/sqldb", "store/txn",
+		"store/backlog", "store/events", "store/history", "store/internal/envelope", "store/policies",
+		"store/radarindex", "store/signers", "store/sqldb", "store/txn",
+	},
+	"store/history": {
+		"ledger", "ledger/gitobject", "ledger/lineage", "store/txn",
 	},
 	"store/overlaps": {
 		"ledger", "ledger/gitobject", "ledger/policy", "ledger/radar", "store/backlog", "store/events",
@@ -241,11 +244,12 @@ var mayImport = map[string][]string{
 	},
 	"store/record": {
 		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/passkey",
-		"ledger/policy", "store/access", "store/events", "store/facts", "store/internal/envelope", "store/lists",
-		"store/overlaps", "store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
+		"ledger/policy", "store/access", "store/events", "store/facts", "store/history", "store/internal/envelope",
+		"store/lists", "store/overlaps", "store/radarindex", "store/signers", "store/sqldb", "store/states",
+		"store/txn",
 	},
 	"store/recheck": {
-		"ledger", "ledger/facts", "ledger/gitobject", "ledger/policy", "ledger/radar", "store/backlog",
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/policy", "ledger/radar", "store/backlog",
 		"store/facts", "store/overlaps", "store/radarindex", "store/states", "store/txn",
 	},
 	"store/upkeep": {
@@ -396,6 +400,7 @@ var mayImport = map[string][]string{
 	"ledger/policy/internal/assign": {},
 	"ledger/gitobject":              {"ledger", "ledger/internal/publickey", "ledger/internal/text"},
 	"ledger/insights":               {"ledger"},
+	"ledger/lineage":                {"ledger"},
 	"ledger/search":                 {"ledger", "ledger/identity", "ledger/internal/text"},
 	"ledger/settings":               {"ledger", "ledger/internal/text", "ledger/member"},
 	"ledger/where":                  {"ledger/internal/text"},

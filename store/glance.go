@@ -9,8 +9,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
-	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/lists"
+	"github.com/ledgerd/ledgerd/store/recheck"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
 	"github.com/ledgerd/ledgerd/store/upkeep"
@@ -33,7 +33,7 @@ type Glance struct {
 	// as many as were asked for.
 	LargeContracts []string
 	// Unread are the types of statements that no longer state an outcome, at most as many as were asked for.
-	Unread []facts.UnreadType
+	Unread []recheck.UnreadType
 	// SameNames are the orgs where signers with one name count as several people only since an
 	// upgrade, at most as many as were asked for.
 	SameNames []string
@@ -80,7 +80,7 @@ ORDER BY i.id LIMIT ?`, limit)
 		if err != nil {
 			return g, err
 		}
-		if g.Unread, err = facts.UnreadTypes(rd, limit); err != nil {
+		if g.Unread, err = recheck.UnreadTypes(rd, limit); err != nil {
 			return g, err
 		}
 		if g.SameNames, err = orgsWithSameNames(rd, limit); err != nil {

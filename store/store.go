@@ -112,9 +112,9 @@ type (
 	// SecretKeys encrypt the secrets of webhooks in the database.
 	SecretKeys = webhooks.SecretKeys
 	// An UnreadType is how many statements of a type in an org no longer state an outcome.
-	UnreadType = facts.UnreadType
+	UnreadType = recheck.UnreadType
 	// A Rereading is a recorded statement that this release reads otherwise.
-	Rereading = facts.Rereading
+	Rereading = recheck.Rereading
 	// A Certificate is one that a CA of an org issues.
 	Certificate = signers.Certificate
 	// An Exchange is a token of an issuer with the rule that it fulfils.

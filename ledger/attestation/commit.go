@@ -87,6 +87,7 @@ func VerifyRecorded(body []byte, commit string, keys *identity.Keyring, at ledge
 	case MergePredicateType:
 		a.Merge = st.merge
 	}
+	a.readBase()
 	return a, err
 }
 

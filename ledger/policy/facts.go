@@ -195,6 +195,10 @@ type Side struct {
 	Wrote *Authorship
 }
 
+// Met says until when a commit meets the requirements of a contract, as the age of the evidence alone decides it: by
+// the key of the requirement. One that is not met is not in it.
+type Met map[string]ledger.Time
+
 // Verdicts holds what expressions say of attestations, by expression and by attestation.
 type Verdicts map[string]map[string]Verdict
 

@@ -13,10 +13,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// Met says until when a commit meets the requirements of a contract, as the age of the evidence alone decides it: by
-// the key of the requirement. One that is not met is not in it.
-type Met map[string]ledger.Time
-
 // forever is until when a requirement is met whose evidence does not expire, or that does not apply.
 const forever = ledger.Time(math.MaxInt64)
 

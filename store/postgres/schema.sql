@@ -495,7 +495,7 @@ CREATE TABLE attempts (
   PRIMARY KEY (webhook_id, delivery_id, number)
 );
 
----- store/facts: what is known of commits ----
+---- store/history: what commit objects say of the history ----
 
 CREATE TABLE ancestors (
   repo_id     bigint           NOT NULL,
@@ -504,6 +504,9 @@ CREATE TABLE ancestors (
   object      bytea            NOT NULL,
   PRIMARY KEY (repo_id, sha)
 );
+
+---- store/facts: what is known of commits ----
+
 CREATE TABLE commits (
   id             bigint           PRIMARY KEY DEFAULT nextval('ids'),
   repo_id        bigint           NOT NULL,

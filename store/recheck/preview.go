@@ -1,9 +1,10 @@
-package facts
+package recheck
 
 import (
 	"context"
 
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -21,9 +22,9 @@ const previewRows = 500
 
 // PreviewMapping calls visit with each statement whose outcome differs by the rules of this release, in the order of
 // their recording. It writes nothing.
-func (fa *Facts) PreviewMapping(ctx context.Context, visit func(Rereading)) error {
+func (re *Rechecker) PreviewMapping(ctx context.Context, visit func(Rereading)) error {
 	for after, done := int64(0), false; !done; {
-		_, err := txn.ReadLoose(ctx, fa.db, txn.ForWrite(""), func(rd txn.Reader) (_ struct{}, err error) {
+		_, err := txn.ReadLoose(ctx, re.db, txn.ForWrite(""), func(rd txn.Reader) (_ struct{}, err error) {
 			list, err := txn.All(rd, scanPreviewed, selectPreviewed, after, attestation.MappingVersion, previewRows)
 			for i := 0; i < len(list) && err == nil; i++ {
 				after = list[i].id
@@ -64,7 +65,7 @@ func scanPreviewed(row txn.Scanner) (p previewed, err error) {
 
 // remap maps the statement, and calls visit if its outcome differs. That of an envelope that was pruned stays.
 func (p *previewed) remap(rd txn.Reader, visit func(Rereading)) (err error) {
-	if p.row.Envelope, err = Envelope(rd, p.id); IsPruned(err) {
+	if p.row.Envelope, err = facts.Envelope(rd, p.id); facts.IsPruned(err) {
 		return nil
 	}
 	if err != nil {
