@@ -29,6 +29,7 @@ var mayNotImport = map[string][]string{
 	"ledger/review":             impure,
 	"ledger/passkey":            impure,
 	"ledger/attestation":        impure,
+	"ledger/authors":            impure,
 	"ledger/attention":          impure,
 	"ledger/policy":             impure,
 	"ledger/gitobject":          impure,

@@ -9,24 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// The sums that show quickly that nobody has a name never say so of somebody's.
-func TestAuthorSetWrote(t *testing.T) {
-	names := []string{"Eve", "eve+work@acme.example", "eve@acme.example", "EVE @acme.example", "github:eve",
-		"1+eve@users.noreply.github.com", "Eve@Users.NoReply.GitHub.com", "1-eve@users.noreply.gitlab.com", "github:eve[bot]",
-		"evebot", `"eve"@acme.example.`, "mailto:eve@acme.example", "1+eve[bot]@users.noreply.github.com", "\uff25ve", "-"}
-	for _, author := range names {
-		set := newAuthorSet(&Authorship{Authors: []ledger.Author{{Name: author}}})
-		for _, signer := range names {
-			want := identity.FoldName(signer) != "" && identity.FoldName(author) == identity.FoldName(signer)
-			var names signerNames
-			names.setTo(&Evidence{Signer: identity.DN{CN: signer}})
-			if got := set.wrote(&names); got != want {
-				t.Errorf("author %q, signer %q: %t, want %t", author, signer, got, want)
-			}
-		}
-	}
-}
-
 // Eve, whom the org knows by an address and by her logins, reviews a commit that names its
 // author in the ways in which git and the forges spell her.
 func TestAuthorsReviewThemselves(t *testing.T) {

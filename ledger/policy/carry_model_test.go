@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/authors"
 )
 
 // This is the part of the model about evidence of other commits.
@@ -71,7 +72,7 @@ func modelMayBeAuthor(r Requirement, f Facts, e Evidence) bool {
 	if r.ExcludeAuthor == AuthorCounts {
 		return false
 	}
-	own := Authorship{f.Authors, f.AuthorPeople, f.SigningKeys, f.KnownAuthors, f.Proven}
+	own := f.authorships()[0]
 	mayBe := modelWrote(own, e) || !modelKnows(r, own)
 	if e.Source != 0 {
 		s := f.Sources[e.Source-1]
@@ -98,7 +99,7 @@ func modelFold(name string) string {
 
 // modelWrote reports whether a signer is one of the people, or has the name or the e-mail
 // address of an author.
-func modelWrote(s Authorship, e Evidence) bool {
+func modelWrote(s authors.Authorship, e Evidence) bool {
 	names := map[string]bool{}
 	for _, a := range s.Authors {
 		names[modelFold(a.Name)], names[modelFold(a.Email)] = true, true
@@ -113,7 +114,7 @@ func modelWrote(s Authorship, e Evidence) bool {
 
 // modelIsWriter reports whether the person of a signer, or somebody with a common name, is one of
 // the people who wrote a commit.
-func modelIsWriter(s Authorship, e Evidence) bool {
+func modelIsWriter(s authors.Authorship, e Evidence) bool {
 	who, ok := modelCounted(e).(int64)
 	return ok && slices.Contains(s.AuthorPeople, who)
 }
@@ -121,7 +122,7 @@ func modelIsWriter(s Authorship, e Evidence) bool {
 // modelKnows reports whether it is known who wrote a commit: somebody with a name. By the rules
 // "proven" and "known" the object says so, and by the latter the org knows everybody but a forge
 // that is the second of them, the committer, and every key.
-func modelKnows(r Requirement, s Authorship) bool {
+func modelKnows(r Requirement, s authors.Authorship) bool {
 	if !modelHasAuthor(s.Authors) || r.ExcludeAuthor != AuthorExcluded && !s.Proven {
 		return false
 	}
@@ -259,7 +260,7 @@ func modelCountsAlone(c Contract, f Facts, i int, tallies []modelTally, e Eviden
 // though all count.
 func TestCarriedIsBounded(t *testing.T) {
 	c := mustParse(t, `{"state":"ATTESTED","predicate":"test:*","threshold":30,"carry":["tree"]}`)
-	f := Facts{Sources: []Source{{Commit: strings.Repeat("c", 40), Authorship: Authorship{Proven: true}, SameTree: true}}}
+	f := Facts{Sources: []Source{{Commit: strings.Repeat("c", 40), Authorship: authors.Authorship{Proven: true}, SameTree: true}}}
 	for i := range 30 {
 		e := signed(fmt.Sprintf("cn=a%02d", 29-i), "test:go", ledger.Pass)
 		e.Attestation, e.Source = fmt.Sprintf("att_%02d", 29-i), 1

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/authors"
 )
 
 // Carried evidence that counted is, once it is too old, as if it had never been: the same
@@ -34,7 +35,7 @@ func TestOldCarriedEvidenceOfAnotherSlot(t *testing.T) {
 			carried := Evidence{Attestation: "att_1", Predicate: "scan:image", Slot: "a", Signer: ci, Status: test.status,
 				RecordedAt: 1, Source: 1}
 			f := Facts{Proven: true, Attested: true, Evidence: []Evidence{own}, Carried: []Evidence{carried},
-				Sources:  []Source{{Commit: strings.Repeat("a", 40), Authorship: Authorship{Proven: true}, SameTree: true}},
+				Sources:  []Source{{Commit: strings.Repeat("a", 40), Authorship: authors.Authorship{Proven: true}, SameTree: true}},
 				Verdicts: Verdicts{"predicate.deep": {"att_1": {True: test.deep}, "att_2": {True: true}}}}
 			var states []string
 			for _, days := range []ledger.Time{1, month - 1, month + 1} {
@@ -69,7 +70,7 @@ func TestCarriedEvidenceDoesNotAge(t *testing.T) {
 		review := signed(bob, "review:code", ledger.Pass)
 		review.Source, review.RecordedAt = 1, 100*day
 		f := attested()
-		f.Sources = []Source{{Commit: strings.Repeat("a", 40), Authorship: Authorship{Proven: true}, SameTree: true}}
+		f.Sources = []Source{{Commit: strings.Repeat("a", 40), Authorship: authors.Authorship{Proven: true}, SameTree: true}}
 		f.Carried, f.RegisteredAt = []Evidence{review}, (100+test.registered)*day
 		if got, _ := c.State(f, f.RegisteredAt+test.later*day); got != test.want {
 			t.Errorf("%+v: %s", test, got)
@@ -95,7 +96,7 @@ func TestPasskeysCarry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := attested(test.own...)
-			f.Sources = []Source{{Commit: strings.Repeat("a", 40), Authorship: Authorship{Proven: true}, SameTree: true}}
+			f.Sources = []Source{{Commit: strings.Repeat("a", 40), Authorship: authors.Authorship{Proven: true}, SameTree: true}}
 			for _, e := range test.carried {
 				e.Source = 1
 				f.Carried = append(f.Carried, e)
@@ -136,7 +137,7 @@ func TestEvidenceOfTooManySignersDoesNotCarry(t *testing.T) {
 		"one more":               {MaxSigners + 1, ledger.Pass, "only failures carry: more than 80 names have signed"},
 		"one more, who reported": {MaxSigners + 1, ledger.Fail, "test:x failed (cn=signer-80)"},
 	} {
-		f := Facts{Proven: true, Sources: []Source{{Commit: strings.Repeat("a", 40), Authorship: Authorship{Proven: true}, SameTree: true}}}
+		f := Facts{Proven: true, Sources: []Source{{Commit: strings.Repeat("a", 40), Authorship: authors.Authorship{Proven: true}, SameTree: true}}}
 		for i := range test.signers {
 			e := signed(fmt.Sprintf("cn=signer-%d", i), "test:x", ledger.Pass)
 			e.Attestation, e.Source = fmt.Sprintf("att_%04d", i), 1

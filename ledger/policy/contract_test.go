@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/fields"
 )
 
 // exampleContract has every member that a contract can have.
@@ -354,7 +355,7 @@ func TestParseContractInvalidJSON(t *testing.T) {
 
 func TestParseContractLimitsFaults(t *testing.T) {
 	_, err := Parse([]byte(`{"requirements":[` + strings.Repeat(`{},`, 199) + `{}]}`))
-	if e, ok := errors.AsType[*ledger.Error](err); !ok || len(e.Fields) != maxFaults {
+	if e, ok := errors.AsType[*ledger.Error](err); !ok || len(e.Fields) != fields.MaxFaults {
 		t.Fatalf("got %v", err)
 	}
 }

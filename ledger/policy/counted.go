@@ -110,3 +110,31 @@ func (c Contract) meets(f Facts, i int) bool {
 	f.Evidence = slices.Clone(f.Evidence)
 	return c.evaluate(&f, 0).decisions[i].met
 }
+
+// maxAges limits how many times are tried, at which evidence expires.
+const maxAges = 20
+
+// Met says which requirements a commit meets by its evidence, without exceptions, and until when. It does not depend on
+// the present time.
+func (c Contract) Met(f Facts) Met {
+	f.Exceptions = nil
+	met := make(Met, len(c.Requirements))
+	now := ledger.Time(0)
+	for range maxAges {
+		at := f
+		v := c.evaluate(&at, now)
+		for i := range v.decisions {
+			d, key := &v.decisions[i], c.Requirements[i].key()
+			switch {
+			case !d.applies:
+				met[key] = forever
+			case d.met && (now == 0 || met[key] == now):
+				met[key] = cmp.Or(d.expires, forever)
+			}
+		}
+		if now = met.after(now); now == forever {
+			break
+		}
+	}
+	return met
+}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
@@ -62,7 +63,7 @@ func drawSource(t *rapid.T) Source {
 	return s
 }
 
-func drawAuthorship(t *rapid.T, of string) (a Authorship) {
+func drawAuthorship(t *rapid.T, of string) (a authors.Authorship) {
 	a.Authors = rapid.SliceOfN(rapid.Custom(drawAuthor), 0, 2).Draw(t, of+"'s authors")
 	a.AuthorPeople = drawPeople().Draw(t, "people who wrote the "+of)
 	a.Proven = rapid.Bool().Draw(t, of+" is proven")

@@ -40,7 +40,7 @@ type evaluation struct {
 	// numbered from 0, and the status.
 	individuals, topics []int
 	statuses            []statusSet
-	authors             authors
+	authors             writing
 	// signers numbers the signers, by the position of the evidence. It is nil if there is little. By
 	// that number, compared has the last requirement, counted from 1, with whose patterns the signer
 	// was compared, and matches the result.
@@ -100,6 +100,7 @@ func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 		c: c, f: f, now: now, decisions: make([]decision, len(c.Requirements)),
 		carrying: carrying{c: c, f: f, own: own}, statements: statements,
 	}
+	v.authors.carrying = &v.carrying
 	v.number()
 	v.carrying.topics = v.topics
 	scopes := c.scopes(f)
@@ -256,13 +257,13 @@ func (v *evaluation) verdict(i, at int) verdict {
 		return blocks
 	case !v.isSigner(i, at):
 		return notSigner
-	case r.ExcludeAuthor != AuthorCounts && v.wrote(r, at):
+	case r.ExcludeAuthor != AuthorCounts && v.authors.wrote(r, at):
 		return byAuthor
 	case status&d.accept == 0:
 		return notAccepted
 	case r.Passkey && !v.f.Evidence[at].Passkey:
 		return unconfirmed
-	case r.ExcludeAuthor != AuthorCounts && !v.knowsAuthors(r, at):
+	case r.ExcludeAuthor != AuthorCounts && !v.authors.knows(r, at):
 		return byAnyone
 	}
 
@@ -335,7 +336,7 @@ func (v *evaluation) isSilent(i, at int) bool {
 	if e.Source == 0 {
 		return false
 	}
-	if r.ExcludeAuthor != AuthorCounts && (v.wrote(r, at) || !v.knowsAuthors(r, at)) {
+	if r.ExcludeAuthor != AuthorCounts && (v.authors.wrote(r, at) || !v.authors.knows(r, at)) {
 		return true
 	}
 	return v.decisions[i].verdicts[at] == expired

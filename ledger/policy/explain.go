@@ -132,9 +132,9 @@ func (v *evaluation) authorReason(r *Requirement, d *decision) string {
 	switch rule := r.ExcludeAuthor; {
 	case rule == AuthorCounts:
 		return ""
-	case !own.hasName() && own.Proven:
+	case !own.HasName() && own.Proven:
 		return "; the commit's author is unknown: its object names none"
-	case !own.hasName():
+	case !own.HasName():
 		return "; the commit's author is unknown" + how
 	case rule >= ProvenAuthorExcluded && !own.Proven:
 		return "; the commit's author is not proven: its object is unknown" + how
@@ -143,7 +143,7 @@ func (v *evaluation) authorReason(r *Requirement, d *decision) string {
 	unknown := ""
 	for at, verdict := range d.verdicts {
 		n := v.f.Evidence[at].Source
-		if verdict != byAnyone || n == 0 || list[n].satisfies(r.ExcludeAuthor) >= min(r.ExcludeAuthor, ProvenAuthorExcluded) {
+		if verdict != byAnyone || n == 0 || satisfied(&list[n], r.ExcludeAuthor) >= min(r.ExcludeAuthor, ProvenAuthorExcluded) {
 			continue
 		}
 		if name := ledger.Short(v.f.Sources[n-1].Commit); unknown == "" || name < unknown {
@@ -174,14 +174,14 @@ func (v *evaluation) strangerReason(r *Requirement, d *decision) string {
 
 	var names, keys []string
 	for n := range list {
-		if !concerns[n] || !list[n].hasName() {
+		if !concerns[n] || !list[n].HasName() {
 			continue
 		}
-		for _, a := range list[n].strangers() {
+		for _, a := range list[n].Strangers() {
 			names = append(names, quoted(a))
 		}
 		if r.ExcludeAuthor == KnownAuthorExcluded {
-			keys = append(keys, list[n].strangeKeys()...)
+			keys = append(keys, list[n].StrangeKeys()...)
 		}
 	}
 	reason := ""

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
@@ -21,7 +22,7 @@ func TestReasonNamesUselessClaims(t *testing.T) {
 	c, err := Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:go","signers":["cn=ci"],
 		"carry":["merge"],"carry_signers":["cn=queue"]}]}`))
 	must.OK(t, err)
-	source := Source{Commit: strings.Repeat("a", 40), Authorship: Authorship{Proven: true}}
+	source := Source{Commit: strings.Repeat("a", 40), Authorship: authors.Authorship{Proven: true}}
 	early := MergeClaim{Attestation: "att_1", Signer: mustDN(t, "cn=queue"), ParentState: ledger.Validating}
 	inTime := MergeClaim{Attestation: "att_2", Signer: mustDN(t, "cn=queue"), ParentState: ledger.Attested}
 	other := MergeClaim{Attestation: "att_3", Signer: mustDN(t, "cn=mallory"), ParentState: ledger.Promotable}

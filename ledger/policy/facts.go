@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -117,7 +118,7 @@ type Facts struct {
 	// and slot. Others that it holds are ignored.
 	Evidence []Evidence
 	// Spans says who wrote the commits that a review of the commit is about, by its base, as Source.Spans does.
-	Spans map[string]*Authorship
+	Spans map[string]*authors.Authorship
 	// Sources holds the commits whose evidence may carry, and Carried the latest evidence of
 	// each person for each predicate and slot on them: at least the latest of all commits
 	// with the same tree, and the latest of each merged commit. Evidence.Source says
@@ -144,22 +145,14 @@ type Facts struct {
 	Exceptions []Exception
 }
 
-// An Authorship says who wrote a commit, or several, with the fields of Facts.
-type Authorship struct {
-	Authors                   []ledger.Author
-	AuthorPeople              []int64
-	SigningKeys, KnownAuthors []string
-	Proven                    bool
-}
-
 // A Source is another commit of the repo whose evidence may carry to the commit.
 type Source struct {
 	// Commit is its id.
 	Commit string
-	Authorship
+	authors.Authorship
 	// Spans says who wrote the commits that a review of the source is about, by its base. It has only bases that
 	// are ancestors of the source, and only if the objects of all commits between are known.
-	Spans map[string]*Authorship
+	Spans map[string]*authors.Authorship
 	// SameTree reports whether its proven tree is that of the commit.
 	SameTree bool
 	// Claims are the claims that the commit is a clean merge of the source.
@@ -192,7 +185,7 @@ type Side struct {
 	Bases map[string]bool
 	// Wrote says who wrote the commit that is claimed to be a clean merge, in addition to those who wrote the source:
 	// not the committer, nor who has pressed the button of a merge. It is nil if nobody did.
-	Wrote *Authorship
+	Wrote *authors.Authorship
 }
 
 // Met says until when a commit meets the requirements of a contract, as the age of the evidence alone decides it: by

@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/fields"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -72,7 +73,12 @@ func Parse(data []byte) (Contract, error) { return parse(data, contractCheck{}) 
 // ParseStored decodes the canonical document of a contract. Releases before the member
 // targets knew one target for each commit: their contracts keep this meaning, which is
 // that of ClaimedTargets. They may have no Rules.
-func ParseStored(data []byte) (Contract, error) { return parse(data, contractCheck{stored: true}) }
+func ParseStored(data []byte) (Contract, error) {
+	return parse(data, contractCheck{fields.Check{Stored: true}})
+}
+
+// A contractCheck collects the faults of one document.
+type contractCheck struct{ fields.Check }
 
 func parse(data []byte, k contractCheck) (Contract, error) {
 	var doc document
@@ -80,8 +86,8 @@ func parse(data []byte, k contractCheck) (Contract, error) {
 		return Contract{}, contractTypeError(data, err)
 	}
 	c := k.contract(&doc)
-	if len(k.faults) > 0 {
-		return Contract{}, ledger.FieldsError(ledger.CodeInvalidContract, k.faults...)
+	if len(k.Faults) > 0 {
+		return Contract{}, ledger.FieldsError(ledger.CodeInvalidContract, k.Faults...)
 	}
 	return c, nil
 }
@@ -122,9 +128,9 @@ func (k *contractCheck) contract(doc *document) Contract {
 	switch n := len(doc.Requirements); {
 	case doc.Requirements == nil:
 		// An empty contract makes every attested commit PROMOTABLE, which must be explicit.
-		k.fault("requirements", "required (use [] if commits need no evidence)")
+		k.Fault("requirements", "required (use [] if commits need no evidence)")
 	case n > assign.MaxRequirements:
-		k.fault("requirements", "too many: %d entries, at most %d", n, MaxRequirements)
+		k.Fault("requirements", "too many: %d entries, at most %d", n, MaxRequirements)
 		return Contract{}
 	}
 	c := Contract{Rules: k.rules(doc.Rules), Targets: k.targets(doc.Targets), Exceptions: k.exceptions(doc.Exceptions),
@@ -138,12 +144,12 @@ func (k *contractCheck) contract(doc *document) Contract {
 
 func (k *contractCheck) rules(version *int) int {
 	switch {
-	case version == nil && k.stored:
+	case version == nil && k.Stored:
 		return 0
 	case version == nil:
 	case *version < 2 || *version > Rules:
-		k.fault("rules", "%d is not supported (use %d, or omit it)", *version, Rules)
-	case k.stored:
+		k.Fault("rules", "%d is not supported (use %d, or omit it)", *version, Rules)
+	case k.Stored:
 		return *version
 	}
 	return Rules
@@ -153,10 +159,10 @@ func (k *contractCheck) targets(rule string) TargetRule {
 	switch r := TargetRule(rule); {
 	case r == AllTargets || r == ClaimedTargets:
 		return r
-	case rule == "" && k.stored:
+	case rule == "" && k.Stored:
 		return ClaimedTargets
 	case rule != "":
-		k.fault("targets", "%q is not a rule (use all or claimed)", text.Clip(rule))
+		k.Fault("targets", "%q is not a rule (use all or claimed)", text.Clip(rule))
 	}
 	return AllTargets
 }
@@ -167,12 +173,13 @@ func (k *contractCheck) exceptions(doc *exceptionDocument) ExceptionRule {
 		return ExceptionRule{}
 	}
 	if len(doc.Signers) == 0 {
-		k.fault("exceptions.signers", "required (use e.g. [\"ou=security,o=acme\"])")
+		k.Fault("exceptions.signers", "required (use e.g. [\"ou=security,o=acme\"])")
 	}
-	r := ExceptionRule{Signers: k.signers("exceptions.signers", doc.Signers),
-		MaxDuration: k.maxAge("exceptions.max_duration", doc.MaxDuration, week)}
+	r := ExceptionRule{Signers: k.Signers("exceptions.signers", doc.Signers),
+		MaxDuration: k.MaxAge("exceptions.max_duration", doc.MaxDuration, week)}
+	const maxExceptionAge = ledger.Duration(366 * 24 * time.Hour)
 	if r.MaxDuration > maxExceptionAge {
-		k.fault("exceptions.max_duration", "%s is too long (use at most %s)", r.MaxDuration, maxExceptionAge)
+		k.Fault("exceptions.max_duration", "%s is too long (use at most %s)", r.MaxDuration, maxExceptionAge)
 	}
 	return r
 }
@@ -182,34 +189,34 @@ func (k *contractCheck) artifacts(doc *artifactDocument) ArtifactRule {
 		return ArtifactRule{}
 	}
 	if len(doc.Signers) == 0 {
-		k.fault("artifacts.signers", "required (use e.g. [\"ou=build,o=acme\"], or omit artifacts)")
+		k.Fault("artifacts.signers", "required (use e.g. [\"ou=build,o=acme\"], or omit artifacts)")
 	}
-	return ArtifactRule{Signers: k.signers("artifacts.signers", doc.Signers)}
+	return ArtifactRule{Signers: k.Signers("artifacts.signers", doc.Signers)}
 }
 
 func (k *contractCheck) requirement(at string, doc *requirementDocument) Requirement {
 	r := Requirement{
-		Name:          k.name(at+".name", doc.Name),
-		State:         k.state(at+".state", doc.State),
+		Name:          k.Name(at+".name", doc.Name),
+		State:         k.State(at+".state", doc.State),
 		Predicate:     k.predicate(at, doc),
 		Type:          k.predicateType(at+".type", doc.Type),
-		Signers:       k.signers(at+".signers", doc.Signers),
-		Threshold:     k.threshold(at+".threshold", doc.Threshold),
-		Accept:        k.accept(at+".accept", doc.Accept),
-		MaxAge:        k.maxAge(at+".max_age", doc.MaxAge, 0),
+		Signers:       k.Signers(at+".signers", doc.Signers),
+		Threshold:     k.Threshold(at+".threshold", doc.Threshold),
+		Accept:        k.Accept(at+".accept", doc.Accept),
+		MaxAge:        k.MaxAge(at+".max_age", doc.MaxAge, 0),
 		ExcludeAuthor: k.excludeAuthor(at+".exclude_author", doc.ExcludeAuthor),
 		DistinctFrom:  k.distinctFrom(at+".distinct_from", doc),
-		Levels:        k.levels(at+".levels", doc.Predicate+doc.Type, doc.Levels),
-		Where:         k.where(at+".where", doc.Where),
+		Levels:        k.Levels(at+".levels", doc.Predicate+doc.Type, doc.Levels),
+		Where:         k.Where(at+".where", doc.Where),
 		Passkey:       doc.Passkey,
 		Covers:        k.covers(at+".covers", doc.Covers),
 		Carry:         k.carry(at+".carry", doc),
 		CarrySigners:  k.carrySigners(at+".carry_signers", doc),
-		Paths:         k.globs(at+".paths", doc.Paths, glob.CheckPath),
-		Branches:      k.globs(at+".branches", doc.Branches, glob.Check),
+		Paths:         k.Globs(at+".paths", doc.Paths, glob.CheckPath),
+		Branches:      k.Globs(at+".branches", doc.Branches, glob.Check),
 	}
 	if len(r.Levels) > 0 {
-		k.where(at+".levels", r.Expression())
+		k.Where(at+".levels", r.Expression())
 	}
 	return r
 }
@@ -219,31 +226,31 @@ func (k *contractCheck) radar(doc *radarDocument) RadarSettings {
 	if doc.Enabled != nil {
 		r.Enabled = *doc.Enabled
 	}
-	r.Notify = k.level("radar.notify", doc.Notify, r.Notify)
+	r.Notify = k.Level("radar.notify", doc.Notify, r.Notify)
 	if r.Notify == radar.NoLevel {
-		k.fault("radar.notify", "%q is not allowed (use LOW, MEDIUM or HIGH, or set enabled to false)", r.Notify)
+		k.Fault("radar.notify", "%q is not allowed (use LOW, MEDIUM or HIGH, or set enabled to false)", r.Notify)
 	}
-	r.Block = k.level("radar.block", doc.Block, r.Block)
-	r.Ignore = k.globs("radar.ignore", doc.Ignore, glob.CheckPath)
-	r.MaxAge = k.maxAge("radar.max_age", doc.MaxAge, r.MaxAge)
+	r.Block = k.Level("radar.block", doc.Block, r.Block)
+	r.Ignore = k.Globs("radar.ignore", doc.Ignore, glob.CheckPath)
+	r.MaxAge = k.MaxAge("radar.max_age", doc.MaxAge, r.MaxAge)
 	return r
 }
 
 // distinctFrom validates a list of states, which must be lower than that of the
 // requirement.
 func (k *contractCheck) distinctFrom(field string, doc *requirementDocument) (states []ledger.State) {
-	if !k.fits(field, doc.DistinctFrom) {
+	if !k.Fits(field, doc.DistinctFrom) {
 		return nil
 	}
 	own, _ := ledger.ParseState(doc.State)
 	for i, name := range doc.DistinctFrom {
 		at := fmt.Sprintf("%s[%d]", field, i)
-		switch s := k.state(at, name); {
+		switch s := k.State(at, name); {
 		case s < ledger.Attested: // reported
 		case s >= own:
-			k.fault(at, "%s is not lower than %s (use a lower state)", s, text.Clip(doc.State))
+			k.Fault(at, "%s is not lower than %s (use a lower state)", s, text.Clip(doc.State))
 		case slices.Contains(states, s):
-			k.fault(at, "%q occurs twice", name)
+			k.Fault(at, "%q occurs twice", name)
 		default:
 			states = append(states, s)
 		}
@@ -263,7 +270,7 @@ func (k *contractCheck) excludeAuthor(field string, rule any) AuthorRule {
 	case "known":
 		return KnownAuthorExcluded
 	}
-	k.fault(field, "must be true, false, \"proven\" or \"known\"")
+	k.Fault(field, "must be true, false, \"proven\" or \"known\"")
 	return AuthorCounts
 }
 
@@ -274,28 +281,28 @@ func (k *contractCheck) covers(field string, name *string) Coverage {
 	case *name == string(CoversChange):
 		return CoversChange
 	}
-	k.fault(field, "%q is not known (use tree or change)", text.Clip(*name))
+	k.Fault(field, "%q is not known (use tree or change)", text.Clip(*name))
 	return CoversTree
 }
 
 // carry validates a list of ways in which evidence carries.
 func (k *contractCheck) carry(field string, doc *requirementDocument) (rule CarryRule) {
-	if !k.fits(field, doc.Carry) {
+	if !k.Fits(field, doc.Carry) {
 		return rule
 	}
 	for i, name := range doc.Carry {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch way, ok := carryNames[name]; {
 		case !ok:
-			k.fault(at, "%q is not a way to carry evidence (use tree or merge)", text.Clip(name))
+			k.Fault(at, "%q is not a way to carry evidence (use tree or merge)", text.Clip(name))
 		case rule&way != 0:
-			k.fault(at, "%q occurs twice", name)
+			k.Fault(at, "%q occurs twice", name)
 		default:
 			rule |= way
 		}
 	}
 	if rule != 0 && doc.State == ledger.Deployed.String() {
-		k.fault(field, "deployments do not carry (remove it from requirements for DEPLOYED)")
+		k.Fault(field, "deployments do not carry (remove it from requirements for DEPLOYED)")
 	}
 	return rule
 }
@@ -304,20 +311,28 @@ func (k *contractCheck) carrySigners(field string, doc *requirementDocument) []i
 	carriesMerges := slices.Contains(doc.Carry, "merge")
 	switch {
 	case carriesMerges && len(doc.CarrySigners) == 0:
-		k.fault(field, "required with merge in carry: whose claims of merges count (use e.g. [\"cn=merge-bot,o=acme\"])")
+		k.Fault(field, "required with merge in carry: whose claims of merges count (use e.g. [\"cn=merge-bot,o=acme\"])")
 	case !carriesMerges && len(doc.CarrySigners) > 0:
-		k.fault(field, "used only with merge in carry")
+		k.Fault(field, "used only with merge in carry")
 	}
-	return k.signers(field, doc.CarrySigners)
+	return k.Signers(field, doc.CarrySigners)
 }
 
 func (k *contractCheck) predicate(at string, doc *requirementDocument) string {
 	switch {
 	case doc.Type == "" && doc.Predicate == "":
-		k.fault(at+".predicate", "required (use e.g. test:go or test:*)")
+		k.Fault(at+".predicate", "required (use e.g. test:go or test:*)")
 	case doc.Type != "" && doc.Predicate != "":
-		k.fault(at+".type", "use either predicate or type")
+		k.Fault(at+".type", "use either predicate or type")
 	}
-	k.pattern(at+".predicate", doc.Predicate)
+	k.Pattern(at+".predicate", doc.Predicate)
 	return doc.Predicate
+}
+
+func (k *contractCheck) predicateType(field, p string) string {
+	if p != "" && !IsTypePattern(p) {
+		k.Fault(field, "%q is not a URI (use e.g. https://slsa.dev/provenance/v1)", text.Clip(p))
+	}
+	k.Pattern(field, p)
+	return p
 }

@@ -2,10 +2,12 @@ package policy
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/fields"
 )
 
 // A Requirement is one rule of a contract: evidence that a commit needs to reach State.
@@ -109,4 +111,29 @@ func matchesPredicate(pattern, predicate string) bool {
 		return strings.HasPrefix(predicate, prefix)
 	}
 	return pattern == predicate
+}
+
+// hasExpression reports whether a statement must meet an expression.
+func (r *Requirement) hasExpression() bool { return r.Where != "" || len(r.Levels) > 0 }
+
+// Expression returns the CEL expression that a statement must meet: Where, and that it states the Levels. A requirement
+// without both has none, and the text is empty.
+func (r *Requirement) Expression() string {
+	if len(r.Levels) == 0 {
+		return r.Where
+	}
+	var all []string
+	for _, level := range r.Levels {
+		names := []string{strconv.Quote(level)}
+		if track, number, ok := fields.SplitLevel(level); ok {
+			for n := number + 1; n <= fields.MaxLevel; n++ {
+				names = append(names, strconv.Quote(track+strconv.Itoa(n)))
+			}
+		}
+		all = append(all, "predicate.verifiedLevels.exists(l, l in ["+strings.Join(names, ", ")+"])")
+	}
+	if r.Where != "" {
+		all = append(all, "("+r.Where+"\n)") // it may end with a comment
+	}
+	return strings.Join(all, " && ")
 }

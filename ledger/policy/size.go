@@ -3,6 +3,7 @@ package policy
 import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/fields"
 )
 
 // The limits of new contracts. Within them, and within those of a commit, plain loops derive a state
@@ -53,20 +54,20 @@ func (c Contract) CheckSize(replaced Size) error {
 
 // Excess returns the limits that the contract exceeds if it replaces one of a size.
 func (c Contract) Excess(replaced Size) []ledger.FieldError {
-	var k contractCheck
+	var k fields.Check
 	s := c.Size()
-	k.atMost(max(MaxRequirements, replaced.requirements), s.requirements, "too many: %d entries, at most %d")
-	k.atMost(max(MaxPatterns, replaced.patterns), s.patterns,
+	atMost(&k, max(MaxRequirements, replaced.requirements), s.requirements, "too many: %d entries, at most %d")
+	atMost(&k, max(MaxPatterns, replaced.patterns), s.patterns,
 		"too many patterns of signers: %d in all lists together, at most %d")
-	k.atMost(max(MaxWildcards, replaced.wildcards), s.wildcards,
+	atMost(&k, max(MaxWildcards, replaced.wildcards), s.wildcards,
 		"too many *: %d in a value of a pattern of signers, at most %d")
-	k.atMost(max(MaxExpressions, replaced.expressions), s.expressions, "too many with where: %d, at most %d")
-	return k.faults
+	atMost(&k, max(MaxExpressions, replaced.expressions), s.expressions, "too many with where: %d, at most %d")
+	return k.Faults
 }
 
 // atMost records a fault of the requirements if n is more than the limit.
-func (k *contractCheck) atMost(limit, n int, format string) {
+func atMost(k *fields.Check, limit, n int, format string) {
 	if n > limit {
-		k.fault("requirements", format, n, limit)
+		k.Fault("requirements", format, n, limit)
 	}
 }

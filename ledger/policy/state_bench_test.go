@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 )
@@ -172,7 +173,7 @@ func worstFacts(evidence func(i int) Evidence, carry bool) Facts {
 	}
 	for i := range 20 {
 		f.Sources = append(f.Sources, Source{Commit: fmt.Sprintf("%040d", i), SameTree: true,
-			Authorship: Authorship{Authors: f.Authors[:25]}})
+			Authorship: authors.Authorship{Authors: f.Authors[:25]}})
 	}
 	for i := range MaxTopics {
 		e := evidence(MaxTopics + i)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
@@ -15,8 +16,8 @@ const mergedReviews = `{"requirements":[
 		"carry":["merge"],"carry_signers":["cn=queue"]}]}`
 
 // named returns who has one name.
-func named(name string) *Authorship {
-	return &Authorship{Authors: []ledger.Author{{Name: name}}, Proven: true}
+func named(name string) *authors.Authorship {
+	return &authors.Authorship{Authors: []ledger.Author{{Name: name}}, Proven: true}
 }
 
 // updated returns the facts of a commit with which Rita has brought the mainline to a branch. Bob wrote the branch, its
@@ -34,7 +35,7 @@ func updated(t *testing.T, c *Contract) *Facts {
 		Attested: true, Proven: true, Authors: named("rita").Authors, RegisteredAt: 1, Carried: []Evidence{tests, review},
 		Sources: []Source{{
 			Commit: strings.Repeat("a", 40), Authorship: *named("bob"), Claims: []MergeClaim{claim},
-			Spans: map[string]*Authorship{"base": named("bob")},
+			Spans: map[string]*authors.Authorship{"base": named("bob")},
 		}},
 	}
 }
@@ -77,7 +78,7 @@ func TestEvidenceCarriesToACleanMerge(t *testing.T) {
 			claim(f).Signer = signer("cn=mallory")
 		}, ledger.Validating},
 		"the reviewer wrote a commit between": {func(f *Facts) {
-			f.Sources[0].Spans["base"] = &Authorship{Authors: []ledger.Author{{Name: "bob"}, {Name: "sue"}}, Proven: true}
+			f.Sources[0].Spans["base"] = &authors.Authorship{Authors: []ledger.Author{{Name: "bob"}, {Name: "sue"}}, Proven: true}
 		}, ledger.Attested},
 		"the reviewer has pressed the button": {func(f *Facts) {
 			f.Authors = named("sue").Authors
@@ -86,7 +87,7 @@ func TestEvidenceCarriesToACleanMerge(t *testing.T) {
 			claim(f).Side.Wrote = named("sue")
 		}, ledger.Attested},
 		"nobody knows who wrote the squash": {func(f *Facts) {
-			claim(f).Side.Wrote = &Authorship{Proven: true}
+			claim(f).Side.Wrote = &authors.Authorship{Proven: true}
 		}, ledger.Attested},
 		"another person's review without a base failed": {func(f *Facts) {
 			e := signed("cn=ann", "review:code", ledger.Fail)
@@ -110,7 +111,7 @@ func TestEvidenceCarriesToACleanMerge(t *testing.T) {
 		}, ledger.Attested},
 		"who wrote an inner commit reviews it": {func(f *Facts) {
 			e := signed("cn=sue", "review:code", ledger.Pass)
-			e.Base, f.Spans = "base", map[string]*Authorship{"base": named("sue")}
+			e.Base, f.Spans = "base", map[string]*authors.Authorship{"base": named("sue")}
 			f.Carried, f.Evidence = f.Carried[:1], []Evidence{e}
 		}, ledger.Attested},
 	} {

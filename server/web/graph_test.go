@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -215,14 +216,14 @@ func (h *history) reach(sha string) map[string]bool {
 }
 
 // spans says who wrote the commits that the reviews of a commit are about, by their bases.
-func (h *history) spans(sha string, evidence []policy.Evidence) map[string]*policy.Authorship {
-	spans := make(map[string]*policy.Authorship)
+func (h *history) spans(sha string, evidence []policy.Evidence) map[string]*authors.Authorship {
+	spans := make(map[string]*authors.Authorship)
 	for _, e := range evidence {
 		ofHead, ofBase := h.reach(sha), h.reach(e.Base)
 		if e.Base == "" || !ofHead[e.Base] {
 			continue
 		}
-		span := &policy.Authorship{Proven: true}
+		span := &authors.Authorship{Proven: true}
 		for id := range ofHead {
 			if ofBase[id] {
 				continue
@@ -243,7 +244,7 @@ func (h *history) spans(sha string, evidence []policy.Evidence) map[string]*poli
 }
 
 // side says what a claim rests on.
-func (h *history) side(commit string, c mergeClaim, bases map[string]*policy.Authorship) *policy.Side {
+func (h *history) side(commit string, c mergeClaim, bases map[string]*authors.Authorship) *policy.Side {
 	side := &policy.Side{Commit: c.parent}
 	if c.refused != "" {
 		side.Refused = c.refused
@@ -258,7 +259,7 @@ func (h *history) side(commit string, c mergeClaim, bases map[string]*policy.Aut
 	}
 	if c.Kind == string(attestation.Squashed) || c.Kind == string(attestation.Rebased) {
 		o := h.facts[commit].object
-		side.Wrote = &policy.Authorship{Proven: true, Authors: append([]ledger.Author{o.author}, o.others[1:]...)}
+		side.Wrote = &authors.Authorship{Proven: true, Authors: append([]ledger.Author{o.author}, o.others[1:]...)}
 		side.Wrote.AuthorPeople, side.Wrote.KnownAuthors = h.peopleNamed(side.Wrote.Authors)
 	}
 	return side
@@ -272,7 +273,7 @@ func (h *history) inherit(commit string, k *known) {
 		o := h.facts[id]
 		s := policy.Source{
 			Commit: id, SameTree: k.Proven && o.Proven && k.object.tree == o.object.tree,
-			Authorship: policy.Authorship{
+			Authorship: authors.Authorship{
 				Authors: o.Authors, AuthorPeople: o.AuthorPeople, KnownAuthors: o.KnownAuthors, Proven: o.Proven,
 			},
 			Spans: h.spans(id, o.Evidence),

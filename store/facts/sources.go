@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/signers"
@@ -357,7 +358,7 @@ func (s *Commit) source(c *Commit, numbers map[int64]int) int {
 	if n == 0 {
 		s.Facts.Sources = append(s.Facts.Sources, policy.Source{
 			Commit: c.SHA, SameTree: c.TreeID != 0 && c.TreeID == s.TreeID,
-			Authorship: policy.Authorship{
+			Authorship: authors.Authorship{
 				Authors: c.Facts.Authors, AuthorPeople: c.Facts.AuthorPeople, SigningKeys: c.Facts.SigningKeys,
 				KnownAuthors: c.Facts.KnownAuthors, Proven: c.IsProven(),
 			},

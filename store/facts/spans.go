@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -15,7 +16,7 @@ import (
 // A wrote is who wrote commits, whose people are still to be read. Its Facts have the authorship.
 type wrote struct {
 	*Commit
-	set func(*policy.Authorship)
+	set func(*authors.Authorship)
 }
 
 // gatherSpans reads who wrote the commits that reviews are about, and which of these a mainline contains. The evidence
@@ -48,7 +49,7 @@ func (fa *Facts) gatherSpans(rd txn.Reader, list []*Commit) error {
 	}
 	for _, w := range all {
 		f := &w.Facts
-		w.set(&policy.Authorship{
+		w.set(&authors.Authorship{
 			Authors: f.Authors, AuthorPeople: f.AuthorPeople, SigningKeys: w.Claims.Keys(), KnownAuthors: f.KnownAuthors,
 			Proven: true,
 		})
@@ -90,7 +91,7 @@ func (fa *Facts) gatherSides(rd txn.Reader, s *Commit, source int, all *[]wrote)
 // spansOf reads who wrote the commits that the reviews of a commit are about, which is the source with the number, or the
 // commit itself.
 func (fa *Facts) spansOf(rd txn.Reader, s *Commit, sha string, evidence []policy.Evidence, source int,
-	spans *map[string]*policy.Authorship, all *[]wrote,
+	spans *map[string]*authors.Authorship, all *[]wrote,
 ) error {
 	*spans = nil
 	for i := range evidence {
@@ -110,17 +111,17 @@ func (fa *Facts) spansOf(rd txn.Reader, s *Commit, sha string, evidence []policy
 			continue
 		}
 		if *spans == nil {
-			*spans = make(map[string]*policy.Authorship)
+			*spans = make(map[string]*authors.Authorship)
 		}
 		set := *spans
 		set[e.Base] = nil
-		*all = append(*all, wroteBy(s.Deriver, commits, func(a *policy.Authorship) { set[e.Base] = a }))
+		*all = append(*all, wroteBy(s.Deriver, commits, func(a *authors.Authorship) { set[e.Base] = a }))
 	}
 	return nil
 }
 
 // wroteBy returns who wrote commits.
-func wroteBy(d *Deriver, commits []history.Commit, set func(*policy.Authorship)) wrote {
+func wroteBy(d *Deriver, commits []history.Commit, set func(*authors.Authorship)) wrote {
 	w := wrote{&Commit{CommitRow: new(CommitRow), Deriver: d}, set}
 	var keys []string
 	for _, c := range commits {
@@ -149,11 +150,11 @@ func (fa *Facts) writersOfMerge(rd txn.Reader, s *Commit, kind string, side *pol
 		return fmt.Errorf("read who wrote a merge: %w", err)
 	}
 	if !known {
-		side.Wrote = new(policy.Authorship) // anybody may have
+		side.Wrote = new(authors.Authorship) // anybody may have
 		return nil
 	}
 	c := list[0]
 	c.Committer, c.SigningKeys = c.Author, nil
-	*all = append(*all, wroteBy(s.Deriver, []history.Commit{c}, func(a *policy.Authorship) { side.Wrote = a }))
+	*all = append(*all, wroteBy(s.Deriver, []history.Commit{c}, func(a *authors.Authorship) { side.Wrote = a }))
 	return nil
 }

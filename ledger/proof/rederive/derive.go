@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
@@ -370,7 +371,7 @@ func about(e *policy.Evidence) topic {
 
 // source returns a commit with the same tree.
 func (r *Replay) source(c *commit) policy.Source {
-	s := policy.Source{Commit: c.sha, SameTree: true, Authorship: policy.Authorship{
+	s := policy.Source{Commit: c.sha, SameTree: true, Authorship: authors.Authorship{
 		Authors: c.known.Authors(), SigningKeys: c.known.SigningKeys, Proven: true,
 	}}
 	s.AuthorPeople, s.KnownAuthors = r.signers.Authors(s.Authors, s.SigningKeys)
