@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 )
 
 // A CommitFilter filters a list of commits. The zero value matches all.
@@ -123,12 +124,12 @@ func (c *Client) TransitionsPage(
 }
 
 // AddObjects records the objects of commits, and returns which of some commits are unknown.
-func (c *Client) AddObjects(ctx context.Context, org, repo string, o ledger.Objects) (unknown []string, err error) {
+func (c *Client) AddObjects(ctx context.Context, org, repo string, o lineage.Objects) (unknown []string, err error) {
 	body, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("encode the objects: %w", err)
 	}
-	r, _, err := call[ledger.UnknownObjects](ctx, c, request{
+	r, _, err := call[lineage.UnknownObjects](ctx, c, request{
 		method: http.MethodPost, path: pathOf("orgs", org, "repos", repo, "objects"), body: body,
 	})
 	return r.Unknown, err

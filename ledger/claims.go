@@ -50,8 +50,7 @@ func AddWriters(writers []Author, n Registration) ([]Author, error) {
 	return writers, nil
 }
 
-// AddSigningKey returns the fingerprints of the keys ever claimed to have signed a commit,
-// oldest first, with one more.
+// AddSigningKey returns the fingerprints of the keys ever claimed to have signed a commit, oldest first, with one more.
 func AddSigningKey(keys []string, key string) ([]string, error) {
 	if key == "" || slices.Contains(keys, key) {
 		return keys, nil
@@ -70,14 +69,12 @@ const (
 	MaxCorrected = 1000
 )
 
-// A CommitCorrection replaces what registrations have claimed of a commit. A member that
-// is nil replaces nothing.
+// A CommitCorrection replaces what registrations have claimed of a commit. A member that is nil replaces nothing.
 type CommitCorrection struct {
 	// Targets replaces all targets. The last one is the newest, which the radar uses. If
 	// the list is empty, the commit is meant for the default branch.
 	Targets *[]string
-	// Changes replaces all change records. A nil list forgets them, so that the commit may
-	// have changed any path.
+	// Changes replaces all change records. A nil list forgets them, so that the commit may have changed any path.
 	Changes *[]radar.Change
 }
 
@@ -151,8 +148,7 @@ func CorrectedText(list []string) string {
 	return strings.ToValidUTF8(s[:MaxCorrected-len(ellipsis)], "") + ellipsis
 }
 
-// MaxMergeClaims is the maximum number of claims of merges of one commit: one of each person
-// about each source.
+// MaxMergeClaims is the maximum number of claims of merges of one commit: one of each person about each source.
 const MaxMergeClaims = 16
 
 // A MergeClaim is a signed claim that a commit is a clean merge of a commit of the mainline, the parent, with another

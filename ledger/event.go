@@ -50,8 +50,7 @@ func EventTypesFor(s Scope) []EventType {
 	return slices.DeleteFunc(EventTypes(), func(t EventType) bool { return t.Scope() > s })
 }
 
-// DefaultEventTypes lists the event types that streams, lists and webhooks have if they ask
-// for none.
+// DefaultEventTypes lists the event types that streams, lists and webhooks have if they ask for none.
 func DefaultEventTypes() []EventType {
 	return []EventType{EventAttestation, EventState, EventPolicy}
 }
@@ -135,9 +134,8 @@ type StateEvent struct {
 	Timestamp Time      `json:"timestamp"`
 }
 
-// A StandingEvent reports that the standing of a commit has changed that is DEPLOYED, and stays so,
-// while the ledger keeps the standing: as long as the commit runs in an environment, or a claim of a
-// merge names it as the source.
+// A StandingEvent reports that the standing of a commit has changed that is DEPLOYED, and stays so, while the ledger
+// keeps the standing: as long as the commit runs in an environment, or a claim of a merge names it as the source.
 type StandingEvent struct {
 	ID        string    `json:"id"`
 	Type      EventType `json:"type"` // set by Render
@@ -212,8 +210,7 @@ type CommitEvent struct {
 	// Facts is the digest of what states are derived from that is known of the commit (see the
 	// package facts). Older events have none.
 	Facts string `json:"facts,omitzero"`
-	// Corrected holds what registrations had claimed otherwise. It is empty, not nil, if
-	// nothing was.
+	// Corrected holds what registrations had claimed otherwise. It is empty, not nil, if nothing was.
 	Corrected []CorrectedField `json:"corrected"`
 	Timestamp Time             `json:"timestamp"`
 }
@@ -276,8 +273,7 @@ type IdentityEvent struct {
 	NotBefore Time `json:"not_before,omitzero"`
 	NotAfter  Time `json:"not_after,omitzero"`
 	RevokedAt Time `json:"revoked_at,omitzero"`
-	// DistrustedSince is the time from which on evidence by the identity does not count; zero
-	// if all of it counts.
+	// DistrustedSince is the time from which on evidence by the identity does not count; zero if all of it counts.
 	DistrustedSince Time `json:"distrusted_since,omitzero"`
 	Timestamp       Time `json:"timestamp"`
 	// Sigstore says which certificates a keyless entry admits.
@@ -314,8 +310,7 @@ type SigstoreEntry struct {
 	// Workflow is the URL of the workflow that started the run; Subject is that of the workflow that
 	// signed, which is another one if it is reusable. A * in it matches as in Subject.
 	Workflow string `json:"workflow,omitzero"`
-	// Commit is CommitAny, or empty: then statements must be about the source commit in the
-	// certificate.
+	// Commit is CommitAny, or empty: then statements must be about the source commit in the certificate.
 	Commit string `json:"commit,omitzero"`
 }
 
@@ -346,8 +341,7 @@ const (
 	IdentityChanged    IdentityAction = "changed"
 	IdentityRevoked    IdentityAction = "revoked"
 	IdentityDistrusted IdentityAction = "distrusted" // and revoked
-	// IdentityKnown is that of an identity which was added, and perhaps changed, before a
-	// release that logs identities.
+	// IdentityKnown is that of an identity which was added, and perhaps changed, before a release that logs identities.
 	IdentityKnown IdentityAction = "known"
 )
 

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -131,7 +132,7 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 
 // addObjects records objects of commits, and says which are unknown.
 func (s *Server) addObjects(c *call) (*reply, error) {
-	var o ledger.Objects
+	var o lineage.Objects
 	if err := c.decodeValid(&o, s.config.Limits.MaxBody); err != nil {
 		return nil, err
 	}
@@ -139,7 +140,7 @@ func (s *Server) addObjects(c *call) (*reply, error) {
 	if unknown == nil {
 		unknown = []string{}
 	}
-	return single(ledger.UnknownObjects{Unknown: unknown}, err)
+	return single(lineage.UnknownObjects{Unknown: unknown}, err)
 }
 
 // A correction is the body of a request to correct a commit.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 )
 
 // maxHistory limits the commits between a commit and the mainline, of which the newest are listed.
@@ -43,7 +43,7 @@ func (g Repo) Ancestors(ctx context.Context, commit string, q Query) (list []str
 }
 
 // CommitObjects returns the objects of commits, in the order of the list. It leaves out those that the clone lacks.
-func (g Repo) CommitObjects(ctx context.Context, commits []string) (objects []ledger.Object, err error) {
+func (g Repo) CommitObjects(ctx context.Context, commits []string) (objects []lineage.Object, err error) {
 	o, err := g.objects(ctx)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (g Repo) CommitObjects(ctx context.Context, commits []string) (objects []le
 		if err != nil {
 			return nil, fmt.Errorf("read commit objects: %w", err)
 		}
-		objects = append(objects, ledger.Object{Commit: sha, Object: object})
+		objects = append(objects, lineage.Object{Commit: sha, Object: object})
 	}
 	return objects, nil
 }

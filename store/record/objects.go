@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/overlaps"
@@ -16,7 +17,7 @@ import (
 
 // AddObjects stores the objects of commits of a repo, all or none of them. They prove what is registered, and of other
 // commits only their place in the history and who wrote them is known. It returns which of some commits are unknown.
-func (re *Recorder) AddObjects(ctx context.Context, org, repo string, o ledger.Objects) (unknown []string, err error) {
+func (re *Recorder) AddObjects(ctx context.Context, org, repo string, o lineage.Objects) (unknown []string, err error) {
 	var list []overlaps.Submission
 	for i, object := range o.Objects {
 		sub, err := overlaps.Submit(object.Commit, ledger.Registration{Object: object.Object})

@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 )
 
 // maxObjectBytes limits the commit objects of one request, so that their base64 is well below the server's max_body.
@@ -21,8 +22,8 @@ func SendAncestors(ctx context.Context, c *client.Client, org, repo, commit stri
 	if err != nil {
 		return fmt.Errorf("find ancestors of %s: %w", ledger.Short(commit), err)
 	}
-	for part := range slices.Chunk(list, ledger.MaxObjects) {
-		unknown, err := c.AddObjects(ctx, org, repo, ledger.Objects{Commits: part})
+	for part := range slices.Chunk(list, lineage.MaxObjects) {
+		unknown, err := c.AddObjects(ctx, org, repo, lineage.Objects{Commits: part})
 		if err != nil {
 			return fmt.Errorf("ask which ancestors are unknown: %w", err)
 		}
@@ -48,7 +49,7 @@ func sendObjects(ctx context.Context, c *client.Client, org, repo string, git gi
 			size += len(objects[n].Object)
 			n++
 		}
-		if _, err := c.AddObjects(ctx, org, repo, ledger.Objects{Objects: objects[:n]}); err != nil {
+		if _, err := c.AddObjects(ctx, org, repo, lineage.Objects{Objects: objects[:n]}); err != nil {
 			return fmt.Errorf("send the objects of ancestors: %w", err)
 		}
 		objects = objects[n:]

@@ -1,6 +1,11 @@
-package ledger
+package lineage
 
-import "github.com/ledgerd/ledgerd/ledger/internal/text"
+import (
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
 
 // MaxObjects is the maximum number of commits in a request about commit objects.
 const MaxObjects = 1000
@@ -26,16 +31,27 @@ type UnknownObjects struct {
 
 // Check returns a field error for the first invalid field, apart from the objects themselves.
 func (o Objects) Check() error {
-	if err := checkObjects("commits", o.Commits, MaxObjects); err != nil {
-		return err
+	if n := max(len(o.Commits), len(o.Objects)); n > MaxObjects {
+		field := "commits"
+		if len(o.Objects) == n {
+			field = "objects"
+		}
+		return ledger.FieldErrorf(ledger.CodeInvalidField, field, "too many: %d entries, at most %d", n, MaxObjects)
 	}
-	if len(o.Objects) > MaxObjects {
-		return FieldErrorf(CodeInvalidField, "objects", "too many: %d entries, at most %d", len(o.Objects), MaxObjects)
+	for i, id := range o.Commits {
+		if !ledger.IsCommit(id) {
+			return notCommit(fmt.Sprintf("commits[%d]", i), id)
+		}
 	}
 	for i := range o.Objects {
-		if id := o.Objects[i].Commit; !IsCommit(id) {
-			return FieldErrorf(CodeInvalidField, text.Entry("objects", i)+".commit", notObject, text.Clip(id))
+		if id := o.Objects[i].Commit; !ledger.IsCommit(id) {
+			return notCommit(fmt.Sprintf("objects[%d].commit", i), id)
 		}
 	}
 	return nil
+}
+
+func notCommit(field, id string) error {
+	return ledger.FieldErrorf(ledger.CodeInvalidField, field,
+		"%q is not a full object ID (use 40 or 64 lower-case hex digits)", text.Clip(id))
 }
