@@ -388,7 +388,8 @@ var mayImport = map[string][]string{
 	"ledger/facts": {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/text", "ledger/policy",
 		"ledger/radar"},
 	"ledger/proof/rederive": {
-		"ledger", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/proof/verify",
+		"ledger", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/identity", "ledger/policy",
+		"ledger/proof/verify",
 		"ledger/where",
 	},
 	"ledger/authors": {"ledger", "ledger/identity"},

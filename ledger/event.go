@@ -201,9 +201,9 @@ type CommitEvent struct {
 	Type EventType `json:"type"` // set by Render
 	Org  string    `json:"org"`
 	Repo string    `json:"repo"`
-	// Commit is empty if Objects is set.
-	Commit string `json:"commit,omitzero"`
-	// Objects are commits that are not registered, and known by their objects now.
+	// Commit is the first of Objects, if there are any.
+	Commit string `json:"commit"`
+	// Objects are commits that are not registered, and whose objects are known now.
 	Objects []string `json:"objects,omitempty"`
 	// Tree is the root tree of its object; empty if that is not known.
 	Tree string `json:"tree,omitzero"`

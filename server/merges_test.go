@@ -32,7 +32,7 @@ func TestClaimsOfMerges(t *testing.T) {
 	if len(c.Merges) != 1 {
 		t.Fatalf("claims: %+v", c.Merges)
 	}
-	want := ledger.MergeClaim{Source: commitID(2), Kind: "squash", Attestation: rec.ID,
+	want := ledger.MergeClaim{Source: commitID(2), Parent: commitID(900), Kind: "squash", Attestation: rec.ID,
 		Identity: "cn=queue,ou=merge,o=acme", RecordedAt: rec.RecordedAt, ParentState: ledger.Draft,
 		Reason: "the commit's object was unknown (register it, and claim again)"}
 	if c.Merges[0] != want {

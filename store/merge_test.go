@@ -198,7 +198,8 @@ func TestClaimHasPresentStateOfParent(t *testing.T) {
 // An exception stands for one commit. A requirement that a parent meets only by it does not count.
 func TestClaimIgnoresExceptionsOfParent(t *testing.T) {
 	l := newTimeline(t)
-	contract, err := policy.Parse([]byte(`{"requirements":[{"name":"tests","state":"ATTESTED","predicate":"test:*","carry":["merge"],
+	contract, err := policy.Parse([]byte(`{"requirements":[
+		{"name":"tests","state":"ATTESTED","predicate":"test:*","carry":["merge"],
 		"carry_signers":["cn=bot"]}],"exceptions":{"signers":["cn=boss"],"max_duration":"1d"}}`))
 	must.OK(t, err)
 	_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 2, "host")

@@ -431,7 +431,8 @@ func stated(signer string, commit int, predicate string, status ledger.Status) *
 	a := &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: predicate, Result: ledger.Result{Status: status}},
 		Commit:  numbered(commit), PredicateType: attestation.ResultPredicateType,
-		Signer: identity.Signer{May: identity.Predicates{"*", "merge:*"}, DN: identity.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn",
+		Signer: identity.Signer{
+			May: identity.Predicates{"*", "merge:*"}, DN: identity.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn",
 			Key: sha256.Sum256([]byte(signer))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: payload,
 	}

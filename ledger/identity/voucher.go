@@ -64,8 +64,9 @@ func (v *voucher) isFor(commit string) bool {
 type Vouchers []voucher
 
 // Signer returns the signer of a statement about a commit with the given predicate: that of the first
-// identity that may attest it, if possible one that names claims. If no identity may, it returns CodePredicateNotAllowed, or
-// CodeCertificateCommit if the statement is about another commit than its keyless certificate.
+// identity that may attest it, if possible one that names claims. If no identity may, it returns
+// CodePredicateNotAllowed, or CodeCertificateCommit if the statement is about another commit than its keyless
+// certificate.
 func (v Vouchers) Signer(predicate, commit string) (Signer, error) {
 	var other, allowed *voucher
 	for i := range v {
@@ -107,7 +108,8 @@ func (s *Signer) CheckClaims(predicate string) error {
 	return ledger.Errorf(ledger.CodePredicateNotAllowed,
 		"%s may not attest %s: no pattern of identity %s begins with %s, and %s does not include it (to allow it, an admin "+
 			"adds the pattern: ledgerd identity update %s --may '%s*,%s')",
-		s.DN, text.Clip(predicate), s.Identity, claimPrefix(predicate), patterns, s.Identity, claimPrefix(predicate), patterns)
+		s.DN, text.Clip(predicate), s.Identity, claimPrefix(predicate), patterns, s.Identity,
+		claimPrefix(predicate), patterns)
 }
 
 // mismatch returns the error of a statement about another commit than the certificate.

@@ -1,5 +1,5 @@
-// Package lineage answers questions about the history of commits from what their objects say. What is not known, or lies
-// beyond the bounds, is answered as if it was not so.
+// Package lineage answers questions about the history of commits from what their objects say. What is not known, or
+// lies beyond the bounds, is answered as if it was not so.
 package lineage
 
 import (
@@ -74,9 +74,9 @@ func IsFirstParent(g Graph, a, b string, n int) (bool, error) {
 	return false, nil
 }
 
-// Between returns the commits that lead to a commit, the head, and not to the base, which is an ancestor of the head. The
-// head is the first of them. It reports false if the base is no ancestor, or if the object of any of the commits is not
-// known.
+// Between returns the commits that lead to a commit, the head, and not to the base, which is an ancestor of the head.
+// The head is the first of them. It reports false if the base is no ancestor, or if the object of any of the commits is
+// not known.
 func Between(g Graph, base, head string) (list []string, known bool, err error) {
 	w := newWalk(g)
 	if err := w.mark(base, fromBase); err != nil {

@@ -109,8 +109,8 @@ func (m Met) after(now ledger.Time) ledger.Time {
 	return next
 }
 
-// lacks returns a requirement that a commit did not meet at a time, of the given one and those up to its state that cover
-// changes. It is nil if it met all.
+// lacks returns a requirement that a commit did not meet at a time, of the given one and those up to its state that
+// cover changes. It is nil if it met all.
 func (m Met) lacks(c *Contract, r *Requirement, at ledger.Time) *Requirement {
 	if m[r.key()] <= at {
 		return r

@@ -260,7 +260,7 @@ func modelCountsAlone(c Contract, f Facts, i int, tallies []modelTally, e Eviden
 // though all count.
 func TestCarriedIsBounded(t *testing.T) {
 	c := mustParse(t, `{"state":"ATTESTED","predicate":"test:*","threshold":30,"carry":["tree"]}`)
-	f := Facts{Sources: []Source{{Commit: strings.Repeat("c", 40), Authorship: authors.Authorship{Proven: true}, SameTree: true}}}
+	f := Facts{Sources: []Source{{Commit: strings.Repeat("c", 40), Authorship: proven(), SameTree: true}}}
 	for i := range 30 {
 		e := signed(fmt.Sprintf("cn=a%02d", 29-i), "test:go", ledger.Pass)
 		e.Attestation, e.Source = fmt.Sprintf("att_%02d", 29-i), 1

@@ -10,6 +10,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/authors"
 )
 
+// proven returns the authorship of a proven commit without authors.
+func proven() authors.Authorship { return authors.Authorship{Proven: true} }
+
 // Carried evidence that counted is, once it is too old, as if it had never been: the same
 // person's evidence for another artifact counts alone. Carried evidence that did not count for
 // another reason goes on hiding it: no state rises by waiting.
@@ -35,7 +38,7 @@ func TestOldCarriedEvidenceOfAnotherSlot(t *testing.T) {
 			carried := Evidence{Attestation: "att_1", Predicate: "scan:image", Slot: "a", Signer: ci, Status: test.status,
 				RecordedAt: 1, Source: 1}
 			f := Facts{Proven: true, Attested: true, Evidence: []Evidence{own}, Carried: []Evidence{carried},
-				Sources:  []Source{{Commit: strings.Repeat("a", 40), Authorship: authors.Authorship{Proven: true}, SameTree: true}},
+				Sources:  []Source{{Commit: strings.Repeat("a", 40), Authorship: proven(), SameTree: true}},
 				Verdicts: Verdicts{"predicate.deep": {"att_1": {True: test.deep}, "att_2": {True: true}}}}
 			var states []string
 			for _, days := range []ledger.Time{1, month - 1, month + 1} {

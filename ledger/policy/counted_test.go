@@ -29,7 +29,7 @@ func TestDecideListsWhatCountsForRequirementsThatAreMet(t *testing.T) {
 		with("att_4", signed(ci, "docs:all", ledger.Pass)),
 	)
 	f.Carried, f.Proven = []Evidence{carried}, true
-	f.Sources = []Source{{Commit: strings.Repeat("a", 40), Authorship: authors.Authorship{Proven: true}, Claims: []MergeClaim{
+	f.Sources = []Source{{Commit: strings.Repeat("a", 40), Authorship: proven(), Claims: []MergeClaim{
 		{Attestation: "att_6", Signer: mustDN(t, ops), ParentState: ledger.Promotable}}}}
 	f.Exceptions = []Exception{{Attestation: "att_7", Requirement: "scan", Signer: mustDN(t, ops),
 		RecordedAt: policyNow - hour, Until: policyNow + hour}}

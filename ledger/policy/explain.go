@@ -143,7 +143,8 @@ func (v *evaluation) authorReason(r *Requirement, d *decision) string {
 	unknown := ""
 	for at, verdict := range d.verdicts {
 		n := v.f.Evidence[at].Source
-		if verdict != byAnyone || n == 0 || satisfied(&list[n], r.ExcludeAuthor) >= min(r.ExcludeAuthor, ProvenAuthorExcluded) {
+		if verdict != byAnyone || n == 0 ||
+			satisfied(&list[n], r.ExcludeAuthor) >= min(r.ExcludeAuthor, ProvenAuthorExcluded) {
 			continue
 		}
 		if name := ledger.Short(v.f.Sources[n-1].Commit); unknown == "" || name < unknown {

@@ -45,8 +45,8 @@ func (c Contract) CheckClaims(predicate string, s *identity.Signer) error {
 	return s.CheckClaims(predicate)
 }
 
-// AnyClaimer reports whether everybody claims merges who may attest merge:*, which is so for identities without a list of
-// predicates, too. Contracts of a release before version 3 of the rules say so.
+// AnyClaimer reports whether everybody claims merges who may attest merge:*, which is so for identities without a list
+// of predicates, too. Contracts of a release before version 3 of the rules say so.
 func (c Contract) AnyClaimer() bool { return c.Rules < 3 }
 
 // LinkRefusal says why a statement for a predicate does not link artifacts with its commit, given

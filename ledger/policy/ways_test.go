@@ -28,9 +28,10 @@ func updated(t *testing.T, c *Contract) *Facts {
 	review.Base, tests.Source, review.Source = "base", 1, 1
 	tests.Attestation, review.Attestation = "att_1", "att_2"
 	met := Met{c.Requirements[0].key(): forever, c.Requirements[1].key(): forever}
-	claim := MergeClaim{Attestation: "att_3", Kind: "update", Signer: must.Get(identity.ParseDN("cn=queue"))(t), Side: &Side{
-		Commit: strings.Repeat("b", 40), Met: met, Bases: map[string]bool{"base": true},
-	}}
+	claim := MergeClaim{Attestation: "att_3", Kind: "update", Signer: must.Get(identity.ParseDN("cn=queue"))(t),
+		Side: &Side{
+			Commit: strings.Repeat("b", 40), Met: met, Bases: map[string]bool{"base": true},
+		}}
 	return &Facts{
 		Attested: true, Proven: true, Authors: named("rita").Authors, RegisteredAt: 1, Carried: []Evidence{tests, review},
 		Sources: []Source{{
@@ -78,7 +79,7 @@ func TestEvidenceCarriesToACleanMerge(t *testing.T) {
 			claim(f).Signer = signer("cn=mallory")
 		}, ledger.Validating},
 		"the reviewer wrote a commit between": {func(f *Facts) {
-			f.Sources[0].Spans["base"] = &authors.Authorship{Authors: []ledger.Author{{Name: "bob"}, {Name: "sue"}}, Proven: true}
+			f.Sources[0].Spans["base"].Authors = []ledger.Author{{Name: "bob"}, {Name: "sue"}}
 		}, ledger.Attested},
 		"the reviewer has pressed the button": {func(f *Facts) {
 			f.Authors = named("sue").Authors
@@ -147,6 +148,7 @@ func TestMet(t *testing.T) {
 		{"state":"ATTESTED","predicate":"lint:*"},
 		{"state":"ATTESTED","predicate":"sbom:*"},
 		{"state":"PROMOTABLE","predicate":"review:*","branches":["release/*"]}]}`)))(t)
+
 	at := func(dn, predicate string, at ledger.Time) Evidence {
 		e := signed(dn, predicate, ledger.Pass)
 		e.RecordedAt = at
@@ -164,6 +166,7 @@ func TestMet(t *testing.T) {
 			t.Errorf("%s is met until %d, want %d", key, met[key], until)
 		}
 	}
+
 	decoded, err := DecodeMet(met.Encode())
 	must.OK(t, err)
 	if decoded.Encode() != met.Encode() {

@@ -223,6 +223,7 @@ func (h *history) spans(sha string, evidence []policy.Evidence) map[string]*auth
 		if e.Base == "" || !ofHead[e.Base] {
 			continue
 		}
+
 		span := &authors.Authorship{Proven: true}
 		for id := range ofHead {
 			if ofBase[id] {
@@ -235,6 +236,7 @@ func (h *history) spans(sha string, evidence []policy.Evidence) map[string]*auth
 			}
 			span.Authors = append(append(span.Authors, k.object.author), k.object.others...)
 		}
+
 		if span != nil {
 			span.AuthorPeople, span.KnownAuthors = h.peopleNamed(span.Authors)
 			spans[e.Base] = span

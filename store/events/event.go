@@ -150,7 +150,8 @@ func (j *Journal) AppendObjects(t *txn.Tx, r txn.Repo, commits []string) error {
 		return err
 	}
 	_, err = j.Append(t, r, ledger.EventCommit, eventID, ledger.Render(ledger.CommitEvent{
-		ID: eventID, Org: r.Org, Repo: r.Name, Objects: commits, Corrected: []ledger.CorrectedField{}, Timestamp: t.Now,
+		ID: eventID, Org: r.Org, Repo: r.Name, Commit: commits[0], Objects: commits,
+		Corrected: []ledger.CorrectedField{}, Timestamp: t.Now,
 	}))
 	return err
 }

@@ -40,7 +40,8 @@ ON CONFLICT (id) DO UPDATE SET policy_version = excluded.policy_version, expires
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.state_since,
   policy_version = excluded.policy_version, expires = excluded.expires,
   attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis,
-  distrusts = excluded.distrusts, failing_since = excluded.failing_since, standing = excluded.standing, gap = excluded.gap`, 15),
+  distrusts = excluded.distrusts, failing_since = excluded.failing_since, standing = excluded.standing,
+  gap = excluded.gap`, 15),
 		attestations: sqldb.NewRows(`
 INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id,
   mapping_version, slot, signer_id, key_id, status, duration_ms, recorded_at, payload_digest,

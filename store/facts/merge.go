@@ -108,7 +108,8 @@ func (fa *Facts) ClaimsOf(rd txn.Reader, commits []any) (list []ClaimRow, err er
 	}, `
 SELECT m.attestation_id, m.commit_id, m.source_id, c.sha, m.kind, m.parent_state, m.reason, a.attestation_id,
   `+AgeOf+`, a.signer_id, s.person, s.individual,
-  m.parent_id, coalesce(p.sha, ''), coalesce(k.met, ''), coalesce(CASE WHEN p.standing < p.state THEN p.standing ELSE p.state END, 0)
+  m.parent_id, coalesce(p.sha, ''), coalesce(k.met, ''),
+  coalesce(CASE WHEN p.standing < p.state THEN p.standing ELSE p.state END, 0)
 FROM merges m /*+index merges_by_commit*/
   /*+ordered*/ JOIN attestations a ON a.id = m.attestation_id
   /*+ordered*/ JOIN signers s ON s.id = a.signer_id

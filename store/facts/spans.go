@@ -72,6 +72,7 @@ func (fa *Facts) gatherSides(rd txn.Reader, s *Commit, source int, all *[]wrote)
 		if side == nil || side.Refused != "" {
 			continue
 		}
+
 		side.Bases = make(map[string]bool)
 		for base := range from.Spans {
 			contains, err := fa.history.IsAncestor(rd, s.RepoID, base, side.Commit)
@@ -81,6 +82,7 @@ func (fa *Facts) gatherSides(rd txn.Reader, s *Commit, source int, all *[]wrote)
 			side.Bases[base] = contains
 			s.Gap = s.Gap || !contains
 		}
+
 		if err := fa.writersOfMerge(rd, s, from.Claims[i].Kind, side, all); err != nil {
 			return err
 		}
@@ -88,8 +90,8 @@ func (fa *Facts) gatherSides(rd txn.Reader, s *Commit, source int, all *[]wrote)
 	return nil
 }
 
-// spansOf reads who wrote the commits that the reviews of a commit are about, which is the source with the number, or the
-// commit itself.
+// spansOf reads who wrote the commits that the reviews of a commit are about, which is the source with the number, or
+// the commit itself.
 func (fa *Facts) spansOf(rd txn.Reader, s *Commit, sha string, evidence []policy.Evidence, source int,
 	spans *map[string]*authors.Authorship, all *[]wrote,
 ) error {
@@ -102,6 +104,7 @@ func (fa *Facts) spansOf(rd txn.Reader, s *Commit, sha string, evidence []policy
 		if _, ok := (*spans)[e.Base]; ok {
 			continue
 		}
+
 		commits, known, err := fa.history.Between(rd, s.RepoID, e.Base, sha)
 		if err != nil {
 			return err

@@ -17,7 +17,8 @@ func (h *History) IsAncestor(rd txn.Reader, repoID int64, a, b string) (bool, er
 	return is, nil
 }
 
-// IsFirstParent reports whether it is known that commit a of a repo is among the first n that follow b by first parents.
+// IsFirstParent reports whether it is known that commit a of a repo is among the first n that follow b by first
+// parents.
 func (h *History) IsFirstParent(rd txn.Reader, repoID int64, a, b string, n int) (bool, error) {
 	is, err := lineage.IsFirstParent(h.graph(rd, repoID), a, b, n)
 	if err != nil {
@@ -26,8 +27,8 @@ func (h *History) IsFirstParent(rd txn.Reader, repoID int64, a, b string, n int)
 	return is, nil
 }
 
-// Between returns the commits that lead to the head and not to the base, the head first. It reports false if the base is
-// no ancestor of the head, if an object is not known, or if there are more than MaxSpan.
+// Between returns the commits that lead to the head and not to the base, the head first. It reports false if the base
+// is no ancestor of the head, if an object is not known, or if there are more than MaxSpan.
 func (h *History) Between(rd txn.Reader, repoID int64, base, head string) (list []Commit, known bool, err error) {
 	key := spanKey{repoID, base, head}
 	if list, ok := h.spans.Get(key); ok {
@@ -52,6 +53,7 @@ func (h *History) graph(rd txn.Reader, repoID int64) lineage.Graph {
 		if n, ok := h.nodes.Get(key{repoID, sha}); ok {
 			return n, true, nil
 		}
+
 		err = rd.Each(func(row txn.Scanner) error {
 			var object []byte
 			if err := row.Scan(&object); err != nil {
@@ -65,6 +67,7 @@ func (h *History) graph(rd txn.Reader, repoID int64) lineage.Graph {
 		if err != nil {
 			return n, false, fmt.Errorf("read the object of %s: %w", sha, err)
 		}
+
 		if known {
 			h.nodes.Put(key{repoID, sha}, n)
 		}

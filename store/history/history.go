@@ -121,8 +121,8 @@ func keysOf(repoID int64, commits []string) []any {
 	return args
 }
 
-// commitOf returns what an object says of who wrote the commit. keys are the fingerprints of the keys that signed it, one
-// per line.
+// commitOf returns what an object says of who wrote the commit. keys are the fingerprints of the keys that signed it,
+// one per line.
 func commitOf(o *gitobject.Commit, keys string) Commit {
 	subject, _, _ := strings.Cut(o.Message, "\n")
 	c := Commit{

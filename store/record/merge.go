@@ -152,7 +152,8 @@ VALUES (?, ?, ?, ?, ?, 0, ?)`, s.Newest, s.ID, source.ID, parent.ID, string(m.Ki
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec("INSERT INTO merge_sides (commit_id, version) VALUES (?, 0), (?, 0) ON CONFLICT (commit_id) DO NOTHING",
+	_, err = t.Exec(`
+INSERT INTO merge_sides (commit_id, version) VALUES (?, 0), (?, 0) ON CONFLICT (commit_id) DO NOTHING`,
 		source.ID, parent.ID)
 	if err != nil {
 		return fmt.Errorf("insert the sides of a merge: %w", err)

@@ -26,6 +26,7 @@ func (re *Recorder) AddObjects(ctx context.Context, org, repo string, o lineage.
 		}
 		list = append(list, sub)
 	}
+
 	if len(list) > 0 {
 		err = re.db.Change(ctx, org, func(t *txn.Tx) error { return re.addObjects(t, org, repo, list) })
 		if err != nil {

@@ -50,6 +50,7 @@ func (d *doer) Step(ctx context.Context, j *backlog.Job) error {
 		return d.jobs.Advance(ctx, j, d.states.SettleExpired)
 	case backlog.Map:
 		return d.jobs.Advance(ctx, j, d.facts.MapNext)
+
 	case backlog.Distrust:
 		return d.states.ReplaceDistrusted(ctx, j)
 	case backlog.Settle:

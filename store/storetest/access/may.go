@@ -24,7 +24,9 @@ func (s suite) TestWhatAnIdentityMayAttestIsStored(t *testing.T) {
 		t.Fatalf("added: %+v", added)
 	}
 
-	for _, may := range []identity.Predicates{{"test:*"}, {"build:docker", "test:*"}, {"*"}, {"*", "merge:*"}, {"x"}, nil} {
+	for _, may := range []identity.Predicates{
+		{"test:*"}, {"build:docker", "test:*"}, {"*"}, {"*", "merge:*"}, {"x"}, nil,
+	} {
 		_, before, err := fx.Keyring(ctx, "acme")
 		must.OK(t, err)
 		want, err := added.Changed(identity.Change{May: &may})

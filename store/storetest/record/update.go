@@ -1,0 +1,247 @@
+package record
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
+)
+
+// A graph has commits by a name, as git has them.
+type graph struct {
+	*fixture
+	ids     map[string]string
+	objects map[string][]byte
+}
+
+// commit makes a commit, which the ledger does not know yet, and returns its id. Its tree is its own.
+func (g *graph) commit(name, author string, parents ...string) string {
+	n := len(g.ids) + 1
+	list := make([]string, len(parents))
+	for i, parent := range parents {
+		list[i] = g.ids[parent]
+	}
+	g.ids[name], g.objects[name] = storetest.ObjectOn(strings.Join(list, "\nparent "), n, author, n)
+	return g.ids[name]
+}
+
+// register registers commits, with their objects.
+func (g *graph) register(names ...string) {
+	g.T.Helper()
+	for _, name := range names {
+		g.Clock.Tick()
+		_, _, err := g.Register(g.T.Context(), "acme", "api", g.ids[name], ledger.Registration{Object: g.objects[name]})
+		must.OK(g.T, err)
+	}
+}
+
+// send sends the objects of commits, and settles what depends on them.
+func (g *graph) send(names ...string) {
+	g.T.Helper()
+	var o lineage.Objects
+	for _, name := range names {
+		o.Objects = append(o.Objects, lineage.Object{Commit: g.ids[name], Object: g.objects[name]})
+	}
+	_, err := g.AddObjects(g.T.Context(), "acme", "api", o)
+	must.OK(g.T, err)
+	must.OK(g.T, g.Settle(g.T.Context()))
+}
+
+// events returns the events about what is known of commits, in order.
+func (g *graph) events() (list []ledger.CommitEvent) {
+	g.T.Helper()
+	page, err := g.Events(g.T.Context(), "acme", store.EventFilter{
+		Query: store.Query{Limit: 500}, Types: []ledger.EventType{ledger.EventCommit},
+	})
+	must.OK(g.T, err)
+	for _, body := range page.Data {
+		var e ledger.CommitEvent
+		must.OK(g.T, ledger.DecodeOpen(body, &e))
+		list = append(list, e)
+	}
+	return list
+}
+
+// review has a signer approve a commit, since a base.
+func (g *graph) review(by *storetest.Signer, name, base string) {
+	g.T.Helper()
+	payload, err := attestation.NewStatement("", g.ids[name], attestation.ResultPredicate{
+		Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass}, Base: g.ids[base],
+	})
+	must.OK(g.T, err)
+	by.SendNoticed(payload, "")
+}
+
+// claim has a signer claim that a commit is a clean merge.
+func (g *graph) claim(by *storetest.Signer, kind attestation.MergeKind, name, source, parent string) {
+	g.T.Helper()
+	payload, err := attestation.NewMergeStatement(g.ids[name], attestation.Merge{
+		Repo: "acme/api", Kind: kind, Source: attestation.MergedCommit{SHA: g.ids[source]},
+		Parent: attestation.MergedCommit{SHA: g.ids[parent]}, Tree: g.tree(name),
+	})
+	must.OK(g.T, err)
+	by.SendNoticed(payload, "")
+}
+
+// tree returns the tree of a commit.
+func (g *graph) tree(name string) string { return string(g.objects[name][len("tree "):][:40]) }
+
+// want checks the state of a commit.
+func (g *graph) want(when, name string, want ledger.State) {
+	g.T.Helper()
+	must.OK(g.T, g.Settle(g.T.Context()))
+	if got := g.ReadCommit(g.ids[name]); got.State != want {
+		g.T.Errorf("%s, %s is %s, want %s: %+v", when, name, got.State, want, got.Requirements)
+	}
+}
+
+// updateContract wants tests, and a review of each change by somebody else.
+const updateContract = `{"requirements":[
+	{"state":"ATTESTED","predicate":"test:*"},
+	{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"covers":"change","carry":["merge"],
+		"carry_signers":["cn=mainline,ou=build,o=acme"]}],"radar":{"enabled":false}}`
+
+// newUpdate returns a mainline m0, m1 and a branch t1, t2 from m0 that was updated to u. All but t1 are registered. The
+// branch was reviewed before the update, and u is tested.
+func (s suite) newUpdate(t *testing.T) (g *graph, ci, rita, mainline *storetest.Signer) {
+	t.Helper()
+	g = &graph{s.newFixture(t), make(map[string]string), make(map[string][]byte)}
+	g.SetContract(updateContract)
+	ci, rita = g.NewSigner("cn=ci,ou=build,o=acme"), g.NewSigner("cn=rita,ou=dev,o=acme")
+	mainline = g.NewSigner("cn=mainline,ou=build,o=acme")
+	g.ids["root"] = strings.Repeat("0", 40)
+	g.commit("m0", "Max", "root")
+	g.commit("m1", "Max", "m0")
+	g.commit("t1", "Tom", "m0")
+	g.commit("t2", "Tom", "t1")
+	g.commit("u", "Max", "t2", "m1") // Max has pressed the button
+
+	g.register("m0", "m1", "t2", "u")
+	g.review(rita, "t2", "m0")
+	ci.Attest(g.ids["u"], "test:go", ledger.Pass)
+	return g, ci, rita, mainline
+}
+
+// A review carries to an updated branch as soon as all that it rests on is known, in any order, and as long as the
+// mainline meets the same.
+func (s suite) TestAReviewCarriesToAnUpdatedBranch(t *testing.T) {
+	g, ci, rita, mainline := s.newUpdate(t)
+	g.claim(mainline, attestation.Updated, "u", "t2", "m1")
+	g.want("while the mainline is not reviewed", "u", ledger.Attested)
+	g.review(rita, "m1", "m0")
+	g.want("while an object of the branch is unknown", "u", ledger.Attested)
+	g.send("t1")
+	g.want("now", "u", ledger.Promotable)
+
+	ci.Attest(g.ids["m1"], "test:go", ledger.Fail)
+	g.want("whatever the mainline's tests say, which each commit has for itself", "u", ledger.Promotable)
+	reject, err := attestation.NewStatement("", g.ids["m1"], attestation.ResultPredicate{
+		Predicate: "review:code", Result: ledger.Result{Status: ledger.Fail},
+	})
+	must.OK(t, err)
+	rita.SendNoticed(reject, "")
+	g.want("after the mainline has fallen", "u", ledger.Attested)
+}
+
+// Nobody reviews what they wrote, in any commit between, whoever has pressed the button.
+func (s suite) TestAnAuthorOfACommitBetweenIsNoReviewer(t *testing.T) {
+	g, _, rita, mainline := s.newUpdate(t)
+	g.commit("t1b", "Rita", "m0")
+	g.commit("t2b", "Tom", "t1b")
+	g.commit("ub", "Rita", "t2b", "m1")
+	g.send("t1b", "t1")
+	g.register("t2b", "ub")
+	g.review(rita, "m1", "m0")
+	g.review(rita, "t2b", "m0")
+	g.claim(mainline, attestation.Updated, "ub", "t2b", "m1")
+	g.claim(mainline, attestation.Updated, "u", "t2", "m1")
+	g.want("Tom's branch", "u", ledger.Promotable)
+	if r := g.ReadCommit(g.ids["ub"]).Requirements[1]; r.Met {
+		t.Errorf("her own branch: %+v", r)
+	}
+}
+
+// A review of a branch on an unmerged one says nothing of that one.
+func (s suite) TestAReviewOfAStackedBranchDoesNotCoverWhatIsBelow(t *testing.T) {
+	g, ci, rita, mainline := s.newUpdate(t)
+	g.send("t1")
+	g.review(rita, "m1", "m0")
+	g.commit("s1", "Tom", "t2")
+	g.commit("squash", "Max", "m1")
+	g.register("s1", "squash")
+	g.review(rita, "s1", "t2")
+	ci.Attest(g.ids["squash"], "test:go", ledger.Pass)
+	g.claim(mainline, attestation.Squashed, "squash", "s1", "m1")
+	g.want("with the base on the branch below", "squash", ledger.Attested)
+	g.review(rita, "s1", "m0")
+	g.want("with the base on the mainline", "squash", ledger.Promotable)
+}
+
+// Whoever may not speak for the mainline carries their own reviews alone.
+func (s suite) TestAClaimOfAPersonCarriesTheirOwnReviews(t *testing.T) {
+	g, _, rita, _ := s.newUpdate(t)
+	sue := g.NewSigner("cn=sue,ou=dev,o=acme")
+	g.send("t1")
+	g.review(rita, "m1", "m0")
+	g.claim(sue, attestation.Updated, "u", "t2", "m1")
+	g.want("by Sue's word", "u", ledger.Attested)
+	g.claim(rita, attestation.Updated, "u", "t2", "m1")
+	g.want("by Rita's", "u", ledger.Promotable)
+}
+
+// What is known by its object alone is no commit of the ledger: it has no state, is in no list, and makes no prefix
+// ambiguous. One event has all of a request, and what is known already has none.
+func (s suite) TestObjectsOfAncestorsAreNoCommits(t *testing.T) {
+	g, _, _, _ := s.newUpdate(t)
+	var names []string
+	for n := range 3 {
+		name := "a" + strconv.Itoa(n)
+		g.commit(name, "Tom", "m0")
+		names = append(names, name)
+	}
+	before := len(g.events())
+	g.send(names...)
+	g.send(names[1:]...)
+	added := g.events()[before:]
+	want := []string{g.ids["a0"], g.ids["a1"], g.ids["a2"]}
+	if len(added) != 1 || !slices.Equal(added[0].Objects, want) || added[0].Commit != want[0] {
+		t.Errorf("events %+v, want one with %v", added, want)
+	}
+
+	_, err := g.Commit(t.Context(), "acme", "api", g.ids["a0"])
+	storetest.WantCode(t, err, ledger.CodeNotFound)
+	asked := lineage.Objects{Commits: []string{g.ids["t1"], want[1], g.ids["u"]}}
+	unknown, err := g.AddObjects(t.Context(), "acme", "api", asked)
+	if err != nil || !slices.Equal(unknown, []string{g.ids["t1"]}) {
+		t.Errorf("unknown %v, %v", unknown, err)
+	}
+
+	g.register("a1")
+	g.want("once it is registered", "a1", ledger.Draft)
+	if c := g.ReadCommit(g.ids["a1"]); c.Tree != g.tree("a1") {
+		t.Errorf("registered as %+v", c)
+	}
+}
+
+// A bad object is refused by its place, and nothing is kept.
+func (s suite) TestObjectsAreKeptAllOrNone(t *testing.T) {
+	g, _, _, _ := s.newUpdate(t)
+	g.commit("a", "Tom", "m0")
+	_, err := g.AddObjects(t.Context(), "acme", "api", lineage.Objects{Objects: []lineage.Object{
+		{Commit: g.ids["a"], Object: g.objects["a"]}, {Commit: g.ids["t1"], Object: g.objects["a"]},
+	}})
+	if err == nil || !strings.Contains(err.Error(), "object 1") {
+		t.Errorf("error %v", err)
+	}
+	unknown, err := g.AddObjects(t.Context(), "acme", "api", lineage.Objects{Commits: []string{g.ids["a"]}})
+	if err != nil || len(unknown) != 1 {
+		t.Errorf("unknown %v, %v", unknown, err)
+	}
+}
