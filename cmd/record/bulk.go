@@ -99,11 +99,23 @@ func printNotes(p *cli.Program, at string, record ledger.AttestationRecord) {
 	}
 }
 
-// describeCommit registers a commit with its author, if the work tree has it. The
-// attestation is recorded in any case.
+// describeCommit registers a commit with its author, and sends its history, if the work tree has it. The attestation is
+// recorded in any case.
 func describeCommit(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, sha string) {
-	if err := registration.Describe(ctx, c.Client, name.Org, name.Repo, sha); err != nil {
+	isHere, err := registration.Describe(ctx, c.Client, name.Org, name.Repo, sha)
+	if err != nil {
 		terminal.Printf(p.Stderr, "Commit not registered: requirements that exclude its author may count nobody. Cause: %s\n",
+			p.Describe(err))
+	}
+	if isHere {
+		sendHistory(ctx, p, c, name, sha)
+	}
+}
+
+// sendHistory sends the objects of the commits from which a commit comes. What is recorded stays so without them.
+func sendHistory(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, sha string) {
+	if err := registration.SendAncestors(ctx, c.Client, name.Org, name.Repo, sha); err != nil {
+		terminal.Printf(p.Stderr, "History not sent: reviews may not carry to merges of the commit. Cause: %s\n",
 			p.Describe(err))
 	}
 }

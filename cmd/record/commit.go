@@ -150,6 +150,7 @@ tip. Otherwise the command says which tip stays, and how to replace it.`,
 				return err
 			}
 			warnOfGaps(p, local, commit, job)
+			sendHistory(ctx, p, c, name, local.SHA)
 			return p.Confirm(commit, func() {
 				if gone != "" {
 					terminal.Printf(p.Stdout, "Withdrew %s: %s was moved back\n", name.At(gone), terminal.Clean(local.Branch))

@@ -16,14 +16,24 @@ const maxObjectBytes = 1 << 20
 
 // SendAncestors sends the objects of the commits from which a commit comes, and of the mainline's since then, as far as
 // the ledger lacks them and the work tree in the current folder has them.
-func SendAncestors(ctx context.Context, c *client.Client, org, repo, commit string, q gitrepo.Query) error {
+func SendAncestors(ctx context.Context, c *client.Client, org, repo, commit string) error {
 	git := gitrepo.Repo{Dir: "."}
-	list, err := git.Ancestors(ctx, commit, q)
+	list, err := git.Ancestors(ctx, commit, gitrepo.Query{DefaultBranch: defaultBranch(ctx, c, org, repo)})
 	if err != nil {
 		return fmt.Errorf("find ancestors of %s: %w", ledger.Short(commit), err)
 	}
+	return SendObjects(ctx, c, org, repo, list)
+}
+
+// SendObjects sends the objects of commits, as far as the ledger lacks them and the work tree in the current folder has
+// them. Servers of earlier releases take none.
+func SendObjects(ctx context.Context, c *client.Client, org, repo string, list []string) error {
+	git := gitrepo.Repo{Dir: "."}
 	for part := range slices.Chunk(list, lineage.MaxObjects) {
 		unknown, err := c.AddObjects(ctx, org, repo, lineage.Objects{Commits: part})
+		if client.CodeOf(err) == ledger.CodeNotFound {
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("ask which ancestors are unknown: %w", err)
 		}

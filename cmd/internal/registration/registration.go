@@ -15,10 +15,7 @@ import (
 // Read returns the data to register a commit of the git work tree in the current
 // folder in a repo.
 func Read(ctx context.Context, c *client.Client, org, repo string, q gitrepo.Query) (gitrepo.Commit, error) {
-	q.DefaultBranch = sync.OnceValues(func() (string, error) {
-		r, err := c.Repo(ctx, org, repo)
-		return r.DefaultBranch, err
-	})
+	q.DefaultBranch = defaultBranch(ctx, c, org, repo)
 	git := gitrepo.Repo{Dir: "."}
 	var commit gitrepo.Commit
 	var tips []ledger.CommitSummary
@@ -34,6 +31,14 @@ func Read(ctx context.Context, c *client.Client, org, repo string, q gitrepo.Que
 	return commit, nil
 }
 
+// defaultBranch returns a function that asks for the default branch of a repo, once.
+func defaultBranch(ctx context.Context, c *client.Client, org, repo string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		r, err := c.Repo(ctx, org, repo)
+		return r.DefaultBranch, err
+	})
+}
+
 // maxTips is the maximum number of tips in flight to check: a registration may name
 // at most this many.
 const maxTips = 10_000
@@ -42,18 +47,18 @@ func tipsInFlight(ctx context.Context, c *client.Client, org, repo string) ([]le
 	return client.Collect(c.Commits(ctx, org, repo, client.CommitFilter{InFlight: true}), maxTips)
 }
 
-// Describe registers a commit with its object in the git work tree in the current folder,
-// which says who wrote it. It adds no branch and no
-// changes, so the radar ignores it. It is a no-op if there is no such commit here.
-func Describe(ctx context.Context, c *client.Client, org, repo, sha string) error {
+// Describe registers a commit with its object in the git work tree in the current folder, which says who wrote it. It
+// adds no branch and no changes, so the radar ignores it. If there is no such commit here, it does nothing and returns
+// false.
+func Describe(ctx context.Context, c *client.Client, org, repo, sha string) (isHere bool, err error) {
 	git := gitrepo.Repo{Dir: "."}
 	if exists, err := git.Exists(ctx); err != nil || !exists {
-		return err
+		return false, err
 	}
 	commit, err := git.Describe(ctx, sha)
 	if err != nil || commit.SHA == "" {
-		return err
+		return false, err
 	}
 	_, _, err = c.Register(ctx, org, repo, commit.SHA, commit.Registration)
-	return err
+	return err == nil, err
 }
