@@ -210,7 +210,7 @@ var mayImport = map[string][]string{
 		"store/radarindex", "store/signers", "store/sqldb", "store/txn",
 	},
 	"store/history": {
-		"ledger", "ledger/gitobject", "ledger/lineage", "store/txn",
+		"ledger", "ledger/gitobject", "ledger/identity", "ledger/lineage", "store/txn",
 	},
 	"store/overlaps": {
 		"ledger", "ledger/gitobject", "ledger/policy", "ledger/radar", "store/backlog", "store/events",
@@ -249,8 +249,9 @@ var mayImport = map[string][]string{
 		"store/txn",
 	},
 	"store/recheck": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/policy", "ledger/radar", "store/backlog",
-		"store/facts", "store/overlaps", "store/radarindex", "store/states", "store/txn",
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/policy", "ledger/radar",
+		"store/backlog", "store/facts", "store/history", "store/overlaps", "store/radarindex", "store/states",
+		"store/txn",
 	},
 	"store/upkeep": {
 		"ledger", "store/access", "store/backlog", "store/events", "store/facts", "store/orgs", "store/overlaps",

@@ -7,24 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hiddeco/sshsig"
-	"golang.org/x/crypto/ssh"
-
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // signedCommit returns a commit object with an SSH signature for a namespace.
 func (s *signer) signedCommit(t testing.TB, raw rawCommit, namespace string) rawCommit {
 	t.Helper()
-	key := must.Get(ssh.NewSignerFromKey(s.key))(t)
-	sig, err := sshsig.Sign(strings.NewReader(raw.text), key, sshsig.HashSHA512, namespace)
-	must.OK(t, err)
-	armor := strings.ReplaceAll(strings.TrimSuffix(string(sshsig.Armor(sig)), "\n"), "\n", "\n ")
-	text := strings.Replace(raw.text, "\n\n", "\ngpgsig "+armor+"\n\n", 1)
-	return rawCommit{objectID(text), text}
+	sha, text := storetest.SignObject(t, s.key, namespace, []byte(raw.text))
+	return rawCommit{sha, string(text)}
 }
 
 // pushSigned registers a commit with its object, and returns what became of the signature.

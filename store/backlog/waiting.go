@@ -85,8 +85,8 @@ FROM (SELECT tries, since, error FROM backlog WHERE org_id = ? AND kind = ? AND 
 	return list, nil
 }
 
-// Settling calls fn with the jobs that settle commits of a repo: all or the expired ones, and of single ones
-// those with a row id after first, up to last.
+// Settling calls fn with the jobs that settle commits of a repo: all, the expired ones or those with a gap, and of
+// single ones those with a row id after first, up to last.
 func Settling(rd txn.Reader, repoID, first, last int64, fn func(Job)) error {
 	return rd.Each(func(row txn.Scanner) error {
 		j, err := scanJob(row)
@@ -94,7 +94,7 @@ func Settling(rd txn.Reader, repoID, first, last int64, fn func(Job)) error {
 			fn(j)
 		}
 		return err
-	}, selectJob+"WHERE repo_id = ? AND kind IN ('settle', 'expire') AND (ref = 0 OR ref > ? AND ref <= ?)",
+	}, selectJob+"WHERE repo_id = ? AND kind IN ('settle', 'expire', 'gaps') AND (ref = 0 OR ref > ? AND ref <= ?)",
 		repoID, first, last)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -97,6 +98,14 @@ func newDerivedDatabase(t testing.TB) database {
 	})
 	must.OK(t, err)
 	w.sign(leadDN, exception)
+	innerID, inner := storetest.ObjectOn(base, 6, "Dora", 6)
+	_, err = w.AddObjects(ctx, "acme", "api", lineage.Objects{Objects: []lineage.Object{{Commit: innerID, Object: inner}}})
+	must.OK(t, err)
+	deep := prove(innerID, 7, 7)
+	review, err := attestation.NewStatement("acme/api", deep, attestation.ResultPredicate{Predicate: "review:code",
+		Result: ledger.Result{Status: ledger.Pass}, Base: base})
+	must.OK(t, err)
+	w.sign(reviewDN, review)
 	_, _, err = w.Correct(ctx, "acme", "api", bare, ledger.CommitCorrection{Targets: &[]string{"dev"}}, "host")
 	must.OK(t, err)
 
@@ -262,11 +271,31 @@ var derivedChanges = []struct {
 			": the row says that the first parent was DEPLOYED, and it was at most PROMOTABLE"}},
 	{"the commit of the mainline", `UPDATE merges SET parent_id = source_id`,
 		[]string{"merge acme attestation att_", ": the row says {", ", and the statement {"}},
+	{"no commit of the mainline", `UPDATE merges SET parent_id = 0`,
+		[]string{"merge acme attestation att_", ": the row says {", ", and the statement {"}},
+	{"what the mainline meets", `UPDATE merge_sides SET met = '{}' WHERE met <> ''`,
+		[]string{"derivation acme commit api@", ": what it meets for the claims that name it is not what its evidence gives"}},
+	{"the base of a review", `UPDATE attestations SET base = '' WHERE base <> '' AND reason = ''`,
+		[]string{"record acme attestation att_", ": base: the ledger says none, and it is "}},
+	{"an object that was not known", `UPDATE commits SET gap = 1 - gap WHERE state < 4`,
+		[]string{"derivation acme commit api@", ": it is said that an object was not known from which its state follows: true"}},
+	{"the object of an ancestor", `UPDATE ancestors SET object = x'00'`,
+		[]string{"object acme commit api@", ": its object is not that of the commit: "}},
+	{"the key that signed an ancestor", `UPDATE ancestors SET signing_key = 'ab'`,
+		[]string{"object acme commit api@", ": the key that signed it is not the one of its object"}},
+	{"an ancestor, forgotten", `DELETE FROM ancestors`,
+		[]string{"object acme: there are events that list 1 commits whose objects are missing"}},
+	{"an ancestor that nobody has sent", `INSERT INTO ancestors SELECT repo_id, 'ff', signing_key, object FROM ancestors`,
+		[]string{"object acme commit api@ff: its object is stored, and no event lists it"}},
+	{"an ancestor that is registered", `INSERT INTO ancestors SELECT c.repo_id, c.sha, c.signing_keys, o.object
+		FROM commits c JOIN commit_objects o ON o.commit_id = c.id`,
+		[]string{"object acme commit api@", ": it is registered with its object, and has a second one"}},
 	{"a commit that is not marked as a merge", `UPDATE commits SET merged = 0 WHERE merged = 1`,
 		[]string{"merge acme attestation att_", ": the commits are not marked as those of one"}},
 	{"a source without a row", `DELETE FROM merge_sides`,
 		[]string{"merge acme attestation att_", ": the commits are not marked as those of one"}},
-	{"a merge of nobody", `INSERT INTO merges SELECT 1, commit_id, source_id, kind, parent_state, reason, parent_id FROM merges`,
+	{"a merge of nobody", `INSERT INTO merges (attestation_id, commit_id, source_id, parent_id, kind, parent_state,
+		reason) SELECT 1, commit_id, source_id, parent_id, kind, parent_state, reason FROM merges`,
 		[]string{"merge acme: there are 2 merges, and 1 attestations are such"}},
 	{"a violation, forgotten", `DELETE FROM violations`,
 		[]string{"violation acme attestation att_", ": there is an event of the violation, and no row"}},

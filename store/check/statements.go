@@ -109,7 +109,9 @@ func (c *checker) compareMerge(conn *sqldb.Conn, o *org, e *event, row mergeRow)
 	a := e.evidence
 	o.merged++
 	got, want := row, mergeRow{commit: a.commitID, source: a.merge.Source.SHA, kind: string(a.merge.Kind)}
-	if row.parent != "" {
+	if said, ok := e.said.(*ledger.AttestationEvent); ok {
+		want.parent = said.Base
+	} else if row.parent != "" {
 		want.parent = a.merge.Parent.SHA
 	}
 	got.parentState, got.reason, got.isMarked = 0, "", false

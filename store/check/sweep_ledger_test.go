@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/exchange"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -55,7 +56,8 @@ func newHistory(t testing.TB) database {
 	must.OK(t, h.Settle(ctx))
 	must.OK(t, h.Prune(ctx))
 	for _, step := range []func(){
-		h.people, h.tokens, h.exchanges, h.signers, h.policies, h.deployments, h.carry, h.flights, h.hooks, h.lifecycles,
+		h.people, h.tokens, h.exchanges, h.signers, h.policies, h.deployments, h.carry, h.reviews,
+		h.flights, h.hooks, h.lifecycles,
 		h.logs,
 	} {
 		h.pass(time.Minute)
@@ -335,6 +337,52 @@ func (h *history) carry() {
 		h.send("carried", buildDN, payload, err)
 	}
 	h.says("carried", buildDN, commits[0], "test:go", ledger.Pass)
+	must.OK(h.t, h.Settle(h.t.Context()))
+}
+
+// reviews are about the changes since a base, and carry by a claim: not if the base is unknown, or if the reviewer has
+// signed a commit in between.
+func (h *history) reviews() {
+	h.repo("reviewed")
+	h.apply("reviewed", `{"requirements":[
+		{"state":"ATTESTED","predicate":"test:*","covers":"change","carry":["merge"],"carry_signers":["ou=ci"]},
+		{"state":"PROMOTABLE","predicate":"review:*","covers":"change","exclude_author":true,"carry":["merge"],
+		"carry_signers":["ou=ci"]}]}`)
+	for n, signer := range []string{buildDN, buildDN, reviewDN} {
+		commit := func(parent string, n int) lineage.Object {
+			id, object := storetest.ObjectOn(parent, 50+n, "Dora", n)
+			return lineage.Object{Commit: id, Object: object}
+		}
+		base := commit(sha(600+n), 4*n)
+		inner := commit(base.Commit, 4*n+1)
+		inner.Commit, inner.Object = storetest.SignObject(h.t, h.keys[signer], "git", inner.Object)
+		head, squash := commit(inner.Commit, 4*n+2), commit(base.Commit, 4*n+3)
+		for _, o := range []lineage.Object{base, head, squash} {
+			h.push("reviewed", o.Commit, ledger.Registration{Object: o.Object})
+		}
+
+		know := func() {
+			h.ok(h.AddObjects(h.t.Context(), "acme", "reviewed", lineage.Objects{Objects: []lineage.Object{inner}}))
+		}
+		if n > 0 {
+			know()
+		}
+		for _, c := range []struct{ id, base string }{
+			{base.Commit, ""}, {head.Commit, []string{base.Commit, sha(699), base.Commit}[n]},
+		} {
+			h.says("reviewed", buildDN, c.id, "test:go", ledger.Pass)
+			h.says("reviewed", reviewDN, c.id, "review:code", ledger.Pass,
+				func(p *attestation.ResultPredicate) { p.Base = c.base })
+		}
+
+		payload, err := attestation.NewMergeStatement(squash.Commit, attestation.Merge{Repo: "acme/reviewed",
+			Kind: attestation.Squashed, Source: attestation.MergedCommit{SHA: head.Commit},
+			Parent: attestation.MergedCommit{SHA: base.Commit}, Tree: fmt.Sprintf("%040x", 50+4*n+3)})
+		h.send("reviewed", buildDN, payload, err)
+		if n == 0 {
+			know()
+		}
+	}
 	must.OK(h.t, h.Settle(h.t.Context()))
 }
 

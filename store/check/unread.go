@@ -127,7 +127,7 @@ var unread = []unreadColumn{
 	{"webhooks (ended)", "+row active deleted_at description events repo_id secret url webhook_id", ended},
 
 	{"attestations (pruned)",
-		"attestation_id duration_ms finished_at identity_id mapping_version payload_digest reason status type_id", gone},
+		"attestation_id base duration_ms finished_at identity_id mapping_version payload_digest reason status type_id", gone},
 	{"commits (pruned)", "sha", gone},
 	{"envelopes (pruned)", "body payload", gone},
 	{"events (pruned)", "repo_id", gone},

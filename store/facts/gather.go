@@ -57,7 +57,7 @@ func (fa *Facts) gather(rd txn.Reader, list []*Commit, latest func() ([]Latest, 
 	if err := fa.gatherCarried(rd, list); err != nil {
 		return fmt.Errorf("read carried evidence: %w", err)
 	}
-	if err := fa.gatherSpans(rd, list); err != nil {
+	if err := fa.GatherSpans(rd, list); err != nil {
 		return fmt.Errorf("read what reviews are about: %w", err)
 	}
 	if err := fa.gatherVerdicts(rd, judged); err != nil {

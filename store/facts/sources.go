@@ -411,17 +411,19 @@ func (s *Commit) inheritMerged(m MergedSource, from *sources) {
 	}
 }
 
-// GatherPeople reads again who is known to have written commits, and those from which they
-// inherit, after people have become one.
+// GatherPeople reads again who is known to have written commits, those from which they inherit, and what reviews are
+// about, after people have become one.
 func (fa *Facts) GatherPeople(t *txn.Tx, list []*Commit) error {
 	if err := GatherAuthors(t.Reader, list); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(list, func(s *Commit) bool { return s.Inherits() }) {
-		return nil
+	if slices.ContainsFunc(list, func(s *Commit) bool { return s.Inherits() }) {
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		if err := fa.gatherCarried(t.Reader, list); err != nil {
+			return err
+		}
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return fa.gatherCarried(t.Reader, list)
+	return fa.GatherSpans(t.Reader, list)
 }

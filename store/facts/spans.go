@@ -19,9 +19,9 @@ type wrote struct {
 	set func(*authors.Authorship)
 }
 
-// gatherSpans reads who wrote the commits that reviews are about, and which of these a mainline contains. The evidence
+// GatherSpans reads who wrote the commits that reviews are about, and which of these a mainline contains. The evidence
 // must have been gathered.
-func (fa *Facts) gatherSpans(rd txn.Reader, list []*Commit) error {
+func (fa *Facts) GatherSpans(rd txn.Reader, list []*Commit) error {
 	var all []wrote
 	for _, s := range list {
 		s.Gap = false

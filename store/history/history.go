@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -65,6 +66,19 @@ type Commit struct {
 	SigningKeys []string
 	// Subject is the first line of its message.
 	Subject string
+}
+
+// SigningKey returns the fingerprint of the key of an object's SSH signature, or "" if it has no valid one.
+func SigningKey(o *gitobject.Commit) string {
+	key, err := o.VerifySSH()
+	if err != nil {
+		return ""
+	}
+	fingerprint, err := identity.Fingerprint(key.PublicKey)
+	if err != nil { // of a type that identities cannot have
+		return ""
+	}
+	return fingerprint
 }
 
 // Add stores the object of a commit that is not registered, with the fingerprint of the key that signed it, or "".

@@ -3,6 +3,7 @@ package recheck
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/backlog"
@@ -41,16 +42,22 @@ func (re *Rechecker) Recheck(ctx context.Context, repoID, after int64) (Result, 
 		}
 
 		var list []*facts.Commit
+		hadGap := make(map[int64]bool)
 		for _, c := range commits {
 			if !c.IsHistory() {
 				list = append(list, &facts.Commit{CommitRow: c, Deriver: d})
+				hadGap[c.ID] = c.Gap // which Gather finds again
 			}
+		}
+		met, err := readMet(rd, list)
+		if err != nil {
+			return r, err
 		}
 		if err := re.facts.Gather(rd, list); err != nil {
 			return r, err
 		}
 		for _, c := range list {
-			if err := checkCommit(rd, c, plan, &r); err != nil {
+			if err := checkCommit(rd, stored{c, hadGap[c.ID], met[c.ID]}, plan, &r); err != nil {
 				return r, err
 			}
 		}
@@ -58,11 +65,18 @@ func (re *Rechecker) Recheck(ctx context.Context, repoID, after int64) (Result, 
 	})
 }
 
+// A stored commit has what is stored of it, and the facts from which that follows.
+type stored struct {
+	*facts.Commit
+	hadGap bool
+	met    string // what it meets on the mainline, as Met.Encode returns it
+}
+
 // checkCommit derives the state of a commit again, unless that is planned.
-func checkCommit(rd txn.Reader, c *facts.Commit, p plan, r *Result) error {
+func checkCommit(rd txn.Reader, c stored, p plan, r *Result) error {
 	if c.IsDue(rd.Now) || len(c.Unevaluated) > 0 || p.includes(c.ID) {
 		r.Pending++
-		isPlanned, err := isPlanned(rd, c, p)
+		isPlanned, err := isPlanned(rd, c.Commit, p)
 		if err == nil && !isPlanned {
 			r.differ(c.SHA, "its state is to be derived again, and that is not planned")
 		}
@@ -74,7 +88,20 @@ func checkCommit(rd txn.Reader, c *facts.Commit, p plan, r *Result) error {
 		return nil
 	}
 
-	derived := c.Deriver.Contract.Outcome(c.Facts, rd.Now)
+	var found Result
+	c.compare(rd.Now, &found)
+	if c.hadGap && p.mayLack(c.ID) && found.differs() {
+		r.Pending++
+		return nil
+	}
+	r.Moves, r.Standings = append(r.Moves, found.Moves...), append(r.Standings, found.Standings...)
+	r.Differences = append(r.Differences, found.Differences...)
+	return nil
+}
+
+// compare compares what is stored of a commit with what is derived.
+func (c *stored) compare(now ledger.Time, r *Result) {
+	derived := c.Deriver.Contract.Outcome(c.Facts, now)
 	failed := derived.Failed || c.State == ledger.Deployed && derived.Standing < ledger.Promotable
 	switch {
 	case derived.State != c.State:
@@ -87,7 +114,36 @@ func checkCommit(rd txn.Reader, c *facts.Commit, p plan, r *Result) error {
 	case failed != (c.FailingSince > 0):
 		r.differ(c.SHA, "it is said that a requirement fails: %t, and by its evidence: %t", c.FailingSince > 0, failed)
 	}
-	return nil
+
+	if c.Gap != c.hadGap {
+		r.differ(c.SHA, "it is said that an object was not known from which its state follows: %t, and that is %t", c.hadGap,
+			c.Gap)
+	}
+	if c.Merged&facts.IsSide != 0 && c.met != c.Deriver.Contract.Met(c.Facts).Encode() {
+		r.differ(c.SHA, "what it meets for the claims that name it is not what its evidence gives")
+	}
+}
+
+// readMet reads what commits meet that claims name as those of the mainline.
+func readMet(rd txn.Reader, list []*facts.Commit) (map[int64]string, error) {
+	var sides []any
+	for _, c := range list {
+		if c.Merged&facts.IsSide != 0 {
+			sides = append(sides, c.ID)
+		}
+	}
+	met := make(map[int64]string, len(sides))
+	err := rd.EachIn(func(row txn.Scanner) error {
+		var id int64
+		var text string
+		err := row.Scan(&id, &text)
+		met[id] = text
+		return err
+	}, "SELECT commit_id, met FROM merge_sides WHERE commit_id IN ", 1, sides)
+	if err != nil {
+		return nil, fmt.Errorf("read what commits meet: %w", err)
+	}
+	return met, nil
 }
 
 // A plan says which commits of a repo are to be settled again.
@@ -97,6 +153,8 @@ type plan struct {
 	// expiry is when the next ones are settled because evidence has expired; 0: never. It may be late until
 	// the time mayWait.
 	expiry, mayWait ledger.Time
+	// lackingUpTo is the row id up to which states may lack an object that is known by now.
+	lackingUpTo int64
 }
 
 // includes reports whether a commit is planned to be settled again.
@@ -105,13 +163,23 @@ func (p plan) includes(commit int64) bool { return p.after >= 0 && commit > p.af
 // expires reports whether what expires at a time is planned to be settled then.
 func (p plan) expires(at ledger.Time) bool { return p.expiry != 0 && p.expiry <= max(at, p.mayWait) }
 
+// mayLack reports whether the state of a commit may lack an object that is known by now.
+func (p plan) mayLack(commit int64) bool { return commit <= p.lackingUpTo }
+
 // planOf reads which commits of a repo are to be settled again: of single ones, those with a row id after the first
 // one, up to the last.
 func planOf(rd txn.Reader, repoID, first, last int64) (plan, error) {
 	p := plan{after: -1, one: make(map[int64]bool)}
+	err := rd.Each(func(row txn.Scanner) error { return row.Scan(&p.lackingUpTo) },
+		"SELECT id FROM commits WHERE repo_id = ? AND gap = 1 ORDER BY id DESC LIMIT 1 OFFSET ?", repoID, states.MaxGaps)
+	if err != nil {
+		return p, fmt.Errorf("read commits with a gap: %w", err)
+	}
 
-	err := backlog.Settling(rd, repoID, first, last, func(j backlog.Job) {
+	err = backlog.Settling(rd, repoID, first, last, func(j backlog.Job) {
 		switch {
+		case j.Task == backlog.Gaps:
+			p.lackingUpTo = math.MaxInt64
 		case j.Task == backlog.Expire:
 			p.expiry, p.mayWait = j.NotBefore, j.MayWait(rd.Now)
 		case j.Ref != 0:

@@ -29,6 +29,9 @@ type Result struct {
 // A Difference is a row that does not say what is derived.
 type Difference struct{ Commit, Problem string }
 
+// differs reports whether something that is stored does not follow.
+func (r *Result) differs() bool { return len(r.Moves)+len(r.Standings)+len(r.Differences) > 0 }
+
 func (r *Result) differ(sha, format string, args ...any) {
 	r.Differences = append(r.Differences, Difference{sha, fmt.Sprintf(format, args...)})
 }

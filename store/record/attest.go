@@ -288,6 +288,11 @@ func (re *Recorder) addAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Recor
 		}
 	}
 	s.Add(e)
+	if e.Base != "" && e.IsReview() {
+		if err := re.facts.GatherSpans(t.Reader, []*facts.Commit{s}); err != nil {
+			return err
+		}
+	}
 	if err := re.recordException(t, s, r, &e); err != nil {
 		return err
 	}

@@ -48,18 +48,10 @@ func (re *Recorder) prove(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, o *gi
 	return moved, re.facts.JoinTree(t, d, c)
 }
 
-// objectKey returns the fingerprint of the key of the object's SSH signature, or "" if it
-// has no valid one. Its owner is an author of the commit, even if the key is not trusted
-// yet.
+// objectKey returns the fingerprint of the key that signed an object, or "". Its owner is an author of the commit, even
+// if the key is not trusted yet.
 func (re *Recorder) objectKey(t *txn.Tx, d *facts.Deriver, o *gitobject.Commit) (string, error) {
-	key, err := o.VerifySSH()
-	if err != nil {
-		return "", nil //nolint:nilerr // recordSignature reports why
-	}
-	fingerprint, err := identity.Fingerprint(key.PublicKey)
-	if err != nil {
-		return "", nil //nolint:nilerr // of a type that identities cannot have
-	}
+	fingerprint := history.SigningKey(o)
 	return fingerprint, re.claimKey(t, d.Repo.OrgID, fingerprint)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// maxGaps limits the commits that are derived again when objects become known: the newest.
-const maxGaps = 200
+// MaxGaps limits the commits that are derived again when objects become known: the newest.
+const MaxGaps = 200
 
 // FillGaps has the background derive the states for which an object was not known, after a write has stored some.
 func (st *States) FillGaps(t *txn.Tx, r txn.Repo) {
@@ -24,7 +24,7 @@ func (st *States) FillGaps(t *txn.Tx, r txn.Repo) {
 func (st *States) SettleGaps(t *txn.Tx, j *backlog.Job) (done bool, err error) {
 	commits, err := txn.All(t.Reader, facts.ScanCommitRow, facts.SelectCommitRow+`
 WHERE id IN (SELECT id FROM commits WHERE repo_id = ?1 AND gap = 1 ORDER BY id DESC LIMIT ?2) AND id > ?3
-ORDER BY id LIMIT ?4`, j.Repo, maxGaps, j.Position, MaxSettled)
+ORDER BY id LIMIT ?4`, j.Repo, MaxGaps, j.Position, MaxSettled)
 	if err != nil {
 		return false, fmt.Errorf("read commits with a gap: %w", err)
 	}

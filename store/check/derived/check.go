@@ -23,7 +23,8 @@ func (o *Org) Check(ctx context.Context, step func(done, total int)) error {
 			check func(context.Context, repo) error
 		}{
 			{"policies", o.checkPolicies}, {"deliveries", o.deliveries}, {"commits", o.commits},
-			{"environments", o.environments}, {"radar", o.radar}, {"states", o.derive},
+			{"environments", o.environments}, {"radar", o.radar}, {"ancestors", o.ancestors},
+			{"states", o.derive},
 		} {
 			err := o.part(ctx, p.name, "/"+r.name, func(ctx context.Context) error { return p.check(ctx, r) })
 			if err != nil {

@@ -7,6 +7,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
+// checkObjects is the check of the objects of commits that are not registered.
+const checkObjects = "object"
+
 // A shortDigest is the first half of a SHA-256, which says enough of what nobody can choose
 // freely, in half the memory.
 type shortDigest [sha256.Size / 2]byte
@@ -20,9 +23,13 @@ func shorten(text string) (d shortDigest) {
 // loggedFacts has what the latest events of an org say of its commits.
 type loggedFacts struct {
 	latest map[shortDigest]shortDigest // digests of the facts by commits
-	unread int64                       // events without a body that can be trusted
-	limit  int                         // of commits
-	left   int64                       // events of commits beyond the limit
+	// objects are the commits that events list because their objects are known, without those that were found.
+	objects map[shortDigest]bool
+	unread  int64 // events without a body that can be trusted
+	limit   int   // of commits
+	left    int64 // events of commits beyond the limit
+	// leftObjects counts the listed commits beyond the limit.
+	leftObjects int64
 	// unlogged are commits that differ, while the server logs those from before an upgrade.
 	unlogged int64
 }
@@ -35,6 +42,10 @@ func (l *loggedFacts) add(repoID int64, kind ledger.EventType, body ledger.Event
 		return
 	}
 	said, ok := body.(*ledger.CommitEvent)
+	if ok && said.Objects != nil {
+		l.addObjects(repoID, said.Objects)
+		return
+	}
 	if !ok || said.Facts == "" {
 		l.unread++
 		return
@@ -45,4 +56,15 @@ func (l *loggedFacts) add(repoID int64, kind ledger.EventType, body ledger.Event
 		return
 	}
 	l.latest[key] = shorten(said.Facts)
+}
+
+// addObjects adds the commits that an event lists.
+func (l *loggedFacts) addObjects(repoID int64, commits []string) {
+	for _, sha := range commits {
+		if len(l.objects) >= l.limit {
+			l.leftObjects++
+			continue
+		}
+		l.objects[commitKey(repoID, sha)] = true
+	}
 }

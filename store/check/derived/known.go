@@ -20,6 +20,9 @@ func (o *Org) known(ctx context.Context, r repo, list []facts.Commit) error {
 			o.Signers.Claim(key)
 		}
 		key := commitKey(r.id, f.ID)
+		if f.Tree != "" {
+			delete(o.facts.objects, key)
+		}
 		logged, isLogged := o.facts.latest[key]
 		delete(o.facts.latest, key)
 		if isLogged && logged != shorten(f.Digest()) || !isLogged && f.IsRegistered() {
@@ -62,7 +65,9 @@ func (o *Org) changedSince(conn *sqldb.Conn, repo int64, commits map[string]bool
 		}
 		var e ledger.CommitEvent
 		if json.Unmarshal(body, &e) == nil {
-			delete(commits, e.Commit)
+			for _, sha := range append(e.Objects, e.Commit) {
+				delete(commits, sha)
+			}
 		}
 		return nil
 	}, "SELECT body FROM events WHERE org_id = ? AND seq >= ? AND type = 'commit' AND repo_id = ?",
@@ -74,6 +79,9 @@ func (o *Org) reportKnown() {
 	if n := len(o.facts.latest); n > 0 {
 		o.Problemf(verify.CheckFacts, o.Name, "", "there are events about %d commits that have no row", n)
 	}
+	if n := len(o.facts.objects); n > 0 {
+		o.Problemf(checkObjects, o.Name, "", "there are events that list %d commits whose objects are missing", n)
+	}
 	if o.facts.unlogged > 0 {
 		o.Incompletef("%s: what is known of %d commits: the server is still logging what was known before an upgrade",
 			o.Name, o.facts.unlogged)
@@ -83,5 +91,8 @@ func (o *Org) reportKnown() {
 	}
 	if o.facts.left > 0 {
 		o.Incompletef("%s: what is known of more than %d commits", o.Name, o.facts.limit)
+	}
+	if o.facts.leftObjects > 0 {
+		o.Incompletef("%s: whether the objects of more than %d commits are there", o.Name, o.facts.limit)
 	}
 }

@@ -47,7 +47,9 @@ type Org struct {
 func New(conn *sqldb.Conn, s Subject) (*Org, error) {
 	o := &Org{
 		Subject: s, policies: make(map[int64]map[int64]*ledger.PolicyEvent),
-		facts:      loggedFacts{latest: make(map[shortDigest]shortDigest), limit: s.MaxKnown},
+		facts: loggedFacts{
+			latest: make(map[shortDigest]shortDigest), objects: make(map[shortDigest]bool), limit: s.MaxKnown,
+		},
 		violations: newLoggedViolations(), rollbacks: make(map[int64]string), finished: make(map[int64]ledger.Time),
 	}
 	return o, o.readFormer(conn)
