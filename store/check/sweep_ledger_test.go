@@ -345,7 +345,7 @@ func (h *history) carry() {
 func (h *history) reviews() {
 	h.repo("reviewed")
 	h.apply("reviewed", `{"requirements":[
-		{"state":"ATTESTED","predicate":"test:*","covers":"change","carry":["merge"],"carry_signers":["ou=ci"]},
+		{"state":"ATTESTED","predicate":"test:*","carry":["merge"],"carry_signers":["ou=ci"]},
 		{"state":"PROMOTABLE","predicate":"review:*","covers":"change","exclude_author":true,"carry":["merge"],
 		"carry_signers":["ou=ci"]}]}`)
 	for n, signer := range []string{buildDN, buildDN, reviewDN} {
