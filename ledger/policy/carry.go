@@ -32,6 +32,11 @@ func (c *Contract) MayCarry(d identity.DN) bool {
 	})
 }
 
+// CarriesMerges reports whether evidence may carry by claims of merges: by anybody's, that person's own reviews.
+func (c *Contract) CarriesMerges() bool {
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Carry&CarryMerge != 0 })
+}
+
 // carriable returns the evidence of other commits that may carry. Deployments do not, nor
 // does evidence that is about one commit only. If it is by too many names, only failures carry, and
 // f.NotCarried says so.

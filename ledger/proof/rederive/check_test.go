@@ -364,6 +364,58 @@ func TestCheck(t *testing.T) {
 			h.enter(attested)
 		}, want: "!" + wrong},
 
+		"a merge with the mainline by who may not carry": {contracts: []string{merging}, log: func(h *history) {
+			h.register(byAnn())
+			h.attest(theCommit, "rev", "merge:squash", ledger.Pass, func(a *attestation.Attestation) {
+				a.Merge, a.Base = new(attestation.Merge), "ba5e"
+			})
+			h.enter(attested)
+		}, want: "it is a merge"},
+
+		"a review of changes, by who wrote none": {log: func(h *history) {
+			h.register(byAnn())
+			h.pass("ci", "test:go")
+			h.attest(theCommit, "rev", "review:code", ledger.Pass, since("ba5e"))
+			h.enter(promotable)
+		}, want: "objects are not read"},
+		"a review of changes, by who wrote some": {log: func(h *history) {
+			h.register(byAnn())
+			h.pass("ci", "test:go")
+			h.attest(theCommit, "rev", "review:code", ledger.Pass, since("ba5e"))
+			h.enter(attested)
+		}, want: "objects are not read"},
+		"a review of changes, and one of the commit": {log: func(h *history) {
+			h.register(byAnn())
+			h.pass("ci", "test:go")
+			h.attest(theCommit, "rev", "review:code", ledger.Pass, since("ba5e"))
+			h.pass("ops", "review:code")
+			h.enter(promotable)
+		}},
+		"a review of changes that is too few": {log: func(h *history) {
+			h.register(byAnn())
+			h.attest(theCommit, "rev", "review:code", ledger.Pass, since("ba5e"))
+			h.enter(promotable)
+		}, want: "!" + wrong},
+		"a deployment after a review of changes": {log: func(h *history) {
+			h.register(byAnn())
+			h.pass("ci", "test:go")
+			h.attest(theCommit, "rev", "review:code", ledger.Pass, since("ba5e"))
+			h.enter(promotable)
+			h.pass("ops", "deploy:prod")
+			h.enter(deployed)
+		}, want: "objects are not read"},
+		"a deployment after a review of changes that is too few": {log: func(h *history) {
+			h.register(byAnn())
+			h.attest(theCommit, "rev", "review:code", ledger.Pass, since("ba5e"))
+			h.enter(promotable)
+			h.pass("ops", "deploy:prod")
+			h.enter(deployed)
+		}, want: "!it was DEPLOYED"},
+		"objects of other commits": {log: func(h *history) {
+			h.Commit(ledger.CommitEvent{Objects: []string{theCommit, "beef"}})
+			h.test(attested)
+		}},
+
 		"PROMOTABLE if no overlap blocks": {contracts: []string{blocking}, log: func(h *history) {
 			h.test(promotable)
 		}, want: "blocks overlaps"},

@@ -69,7 +69,7 @@ const maxJudged = 1000
 func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why string, err error) {
 	end := moment{math.MaxInt64, now}
 	derived, why := d.derive(end)
-	if why != "" {
+	if isDecided := why == unreadObjects && derived < logged; why != "" && !isDecided {
 		return why, nil
 	}
 	contract, _ := d.contractBefore(end.index)
@@ -102,7 +102,7 @@ func (d *derivation) changedAt() ledger.Time {
 // checkDeployed checks a commit that has become DEPLOYED at the given moment.
 func (d *derivation) checkDeployed(since moment) (why string, err error) {
 	derived, why := d.derive(since)
-	if why != "" {
+	if isDecided := why == unreadObjects && derived != ledger.Deployed; why != "" && !isDecided {
 		return why, nil
 	}
 	if derived != ledger.Deployed {
@@ -167,6 +167,9 @@ const (
 	unreadSigners   = "its authors or signers may have signed in other repos, whose addresses are not read (verify those)"
 	blockedOverlaps = "the contract blocks overlaps with other commits, which are not read " + seeRadar
 	seeRadar        = "('ledgerd radar' shows them)"
+	unreadObjects   = "it depends on who wrote the commits that a review is about, whose objects are not read " +
+		"('ledgerd check' reads them)"
+	unreadMerges = "it is a merge, and what carries from the merged commits is not derived again (verify those)"
 )
 
 // contractBefore returns the contract that was in effect before an event, if it is known.
@@ -187,7 +190,7 @@ func (r *Replay) contractBefore(index int64) (c policy.Contract, ok bool) {
 func (r *Replay) UsesFirst() bool { return r.isFirst }
 
 // derive returns the state that follows from what the log has before an event, at its time. It
-// ignores that the commit may be DEPLOYED.
+// ignores that the commit may be DEPLOYED. If why is unreadObjects, it is the highest that there may be.
 func (d *derivation) derive(m moment) (state ledger.State, why string) {
 	contract, ok := d.contractBefore(m.index)
 	if !ok {
@@ -198,7 +201,28 @@ func (d *derivation) derive(m moment) (state ledger.State, why string) {
 		return state, why
 	}
 	state, _ = contract.State(f, m.at)
+	if f.Spans = unreadSpans(&f); f.Spans != nil && contract.ExcludesAuthor() {
+		if least, _ := contract.State(f, m.at); least != state {
+			return state, unreadObjects
+		}
+	}
 	return state, ""
+}
+
+// unreadSpans says of the commits that reviews are about, by their bases, that anybody may have written them: no such
+// review counts. It is nil without one.
+func unreadSpans(f *policy.Facts) (spans map[string]*authors.Authorship) {
+	for i := range f.Evidence {
+		e := &f.Evidence[i]
+		if e.Base == "" || !e.IsReview() {
+			continue
+		}
+		if spans == nil {
+			spans = make(map[string]*authors.Authorship)
+		}
+		spans[e.Base] = new(authors.Authorship)
+	}
+	return spans
 }
 
 // known returns what is known of the commit, as a contract reads it, without evidence.
@@ -229,8 +253,8 @@ func (d *derivation) facts(contract *policy.Contract, m moment) (f policy.Facts,
 // add adds an attestation of the commit to the facts, after what was said before.
 func (d *derivation) add(f *policy.Facts, contract *policy.Contract, rec *record, before said) (why string) {
 	f.Attested = true
-	if rec.isMerge && contract.MayCarry(rec.evidence.Signer) {
-		return "it is a merge, and what carries from the merged commits is not derived again (verify those)"
+	if rec.isMerge && (contract.MayCarry(rec.evidence.Signer) || rec.evidence.Base != "" && contract.CarriesMerges()) {
+		return unreadMerges
 	}
 	if _, ok := d.signers.Identity(rec.identity); !ok {
 		return "the log does not have an identity that has signed for it, " + rec.identity
@@ -247,7 +271,12 @@ func (d *derivation) add(f *policy.Facts, contract *policy.Contract, rec *record
 		if why != "" {
 			return why
 		}
-		rec.evidence.WhilePromotable, rec.isJudged = may && d.wasPromotable(rec.moment), true
+		if may {
+			if may, why = d.wasPromotable(rec.moment); why != "" {
+				return why
+			}
+		}
+		rec.evidence.WhilePromotable, rec.isJudged = may, true
 	}
 	f.Evidence = append(f.Evidence, d.present(rec, before))
 	if rec.exception != nil {
@@ -295,14 +324,14 @@ func (r *Replay) isDistrusted(rec *record) bool {
 
 // wasPromotable reports whether the commit was PROMOTABLE when an attestation was recorded. A
 // DEPLOYED commit may no longer meet the requirements.
-func (d *derivation) wasPromotable(m moment) bool {
+func (d *derivation) wasPromotable(m moment) (was bool, why string) {
 	state, _ := d.commit.stateBefore(m.index)
 	if state != ledger.Deployed {
-		return state == ledger.Promotable
+		return state == ledger.Promotable, ""
 	}
 	d.judged++
 	derived, why := d.derive(m)
-	return why == "" && derived >= ledger.Promotable
+	return derived >= ledger.Promotable, why
 }
 
 // mayDeploy reports whether an attestation may count for DEPLOYED although the commit may have been

@@ -99,8 +99,13 @@ func (h *history) attest(commit, name, predicate string, status ledger.Status, c
 	if change != nil {
 		change(a)
 	}
-	e := ledger.AttestationEvent{Attestation: fmt.Sprintf("att_%03d", h.last), Timestamp: h.tick()}
+	e := ledger.AttestationEvent{Attestation: fmt.Sprintf("att_%03d", h.last), Base: a.Base, Timestamp: h.tick()}
 	must.OK(h.t, h.Attestation(e, a))
+}
+
+// since makes an attestation one about the changes since a base.
+func since(base string) func(*attestation.Attestation) {
+	return func(a *attestation.Attestation) { a.Base = base }
 }
 
 func (h *history) pass(name, predicate string) {

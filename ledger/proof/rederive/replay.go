@@ -165,6 +165,9 @@ func (r *Replay) Signed(e ledger.AttestationEvent) error {
 func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Attestation) error {
 	v := facts.Evidence(signed)
 	v.Attestation, v.RecordedAt = e.Attestation, e.Timestamp
+	if e.Base != "" { // an early release has recorded no base, and does not read it
+		v.Base = signed.Base
+	}
 	key := hex.EncodeToString(signed.Signer.Key[:])
 	rec := record{moment: r.now(e.Timestamp), evidence: v, isMerge: signed.Merge != nil,
 		isAgain: signed.Again != "", identity: signed.Signer.Identity}
@@ -262,8 +265,12 @@ func (r *Replay) Standing(e ledger.StandingEvent) {
 	r.commit(e.Commit).standing = state{e.To, r.now(e.Timestamp), ledger.Cause{}}
 }
 
-// Commit adds an event of what is known of a commit.
+// Commit adds an event of what is known of a commit. One that lists objects is not about what the ledger has learnt of
+// those commits.
 func (r *Replay) Commit(e ledger.CommitEvent) {
+	if e.Objects != nil {
+		return
+	}
 	c := r.learn(e.Commit, e.Timestamp)
 	if c.tree == "" && e.Tree != "" { // an object never changes
 		r.trees[e.Tree] = append(r.trees[e.Tree], c)
