@@ -1,6 +1,7 @@
 package attestation
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -91,6 +92,24 @@ func (m *Merge) checkCommit(commit string) error {
 		return mergeFault("parent.sha", "is the commit itself")
 	}
 	return nil
+}
+
+// WhyNot says why a commit with a tree and parents is not what m claims. It is empty if it may be: where the commit of
+// the mainline is in the history of a rebase is not known.
+func (m *Merge) WhyNot(tree string, parents []string) string {
+	switch isParent := slices.Contains(parents, m.Parent.SHA); {
+	case tree != m.Tree:
+		return fmt.Sprintf("the claim is about the tree %s, but the commit has %s", ledger.Short(m.Tree), ledger.Short(tree))
+	case m.Kind == Rebased:
+		return ""
+	case !isParent:
+		return ledger.Short(m.Parent.SHA) + " is not a parent of the commit"
+	case m.Kind == Squashed && len(parents) != 1:
+		return fmt.Sprintf("a squash has one parent, but the commit has %d", len(parents))
+	case m.Kind != Squashed && (len(parents) != 2 || !slices.Contains(parents, m.Source.SHA)):
+		return ledger.Short(m.Source.SHA) + " is not the other of two parents of the commit"
+	}
+	return ""
 }
 
 func mergeFault(field, format string, args ...any) error {

@@ -271,6 +271,11 @@ var derivedChanges = []struct {
 			": the row says that the first parent was DEPLOYED, and it was at most PROMOTABLE"}},
 	{"the commit of the mainline", `UPDATE merges SET parent_id = source_id`,
 		[]string{"merge acme attestation att_", ": the row says {", ", and the statement {"}},
+	{"a claim of a merge, forgotten", `DELETE FROM merges`,
+		[]string{"merge acme attestation att_", ": it is a claim of a merge, and has no row"}},
+	{"a claim that the object contradicts", `UPDATE commits SET tree = '1' WHERE id IN (SELECT commit_id FROM merges)`,
+		[]string{"merge acme attestation att_", ": something carries by it, and it does not agree with the object: " +
+			"the claim is about the tree 000000000000, but the commit has 1"}},
 	{"no commit of the mainline", `UPDATE merges SET parent_id = 0`,
 		[]string{"merge acme attestation att_", ": the row says {", ", and the statement {"}},
 	{"what the mainline meets", `UPDATE merge_sides SET met = '{}' WHERE met <> ''`,

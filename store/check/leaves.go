@@ -110,6 +110,9 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 	if err := c.countStatements(ctx, o); err != nil {
 		return err
 	}
+	if err := c.replacedClaims(ctx, o); err != nil {
+		return err
+	}
 	return c.rest(ctx, o)
 }
 

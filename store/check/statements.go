@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -15,14 +18,22 @@ type exceptionRow struct {
 	until               ledger.Time
 }
 
-// A mergeRow is a row of the table merges.
+// A mergeRow is what a row of the table merges has of the statement.
 type mergeRow struct {
 	commit       int64
 	source, kind string
 	// parent is the commit of the mainline. It is empty in claims of early releases, for which parentState counts.
-	parent      string
+	parent string
+}
+
+// A storedMerge is a row of the table merges, and what is stored of its commits.
+type storedMerge struct {
+	mergeRow
 	parentState ledger.State
 	reason      string
+	// tree and parents are those of the commit's object. The tree is empty if that is not known.
+	tree    string
+	parents []byte // a JSON array
 	// isMarked reports whether the commits are marked as what they are in the merge.
 	isMarked bool
 }
@@ -41,7 +52,7 @@ func (c *checker) statements(ctx context.Context, o *org, events []*event) error
 		return nil
 	}
 
-	excused, merged := make(map[int64]exceptionRow), make(map[int64]mergeRow)
+	excused, merged := make(map[int64]exceptionRow), make(map[int64]storedMerge)
 	return c.Read(ctx, func(conn *sqldb.Conn) error {
 		err := conn.EachIn(func(row sqldb.Scanner) error {
 			var id int64
@@ -56,16 +67,17 @@ func (c *checker) statements(ctx context.Context, o *org, events []*event) error
 		}
 		err = conn.EachIn(func(row sqldb.Scanner) error {
 			var id int64
-			var m mergeRow
-			err := row.Scan(&id, &m.commit, &m.source, &m.kind, &m.parent, &m.parentState, &m.reason, &m.isMarked)
+			var m storedMerge
+			err := row.Scan(&id, &m.commit, &m.source, &m.kind, &m.parent, &m.parentState, &m.reason, &m.tree, &m.parents,
+				&m.isMarked)
 			merged[id] = m
 			return err
 		}, `
-SELECT m.attestation_id, m.commit_id, c.sha, m.kind, coalesce(p.sha, ''), m.parent_state, m.reason,
+SELECT m.attestation_id, m.commit_id, c.sha, m.kind, coalesce(p.sha, ''), m.parent_state, m.reason, d.tree, l.parents,
   d.merged & 1 > 0 AND c.merged & 2 > 0 AND EXISTS (SELECT 1 FROM merge_sides s WHERE s.commit_id = m.source_id)
     AND (m.parent_id = 0 OR p.merged & 4 > 0 AND EXISTS (SELECT 1 FROM merge_sides s WHERE s.commit_id = m.parent_id))
 FROM merges m /*+ordered*/ JOIN commits c ON c.id = m.source_id /*+ordered*/ JOIN commits d ON d.id = m.commit_id
-  LEFT JOIN commits p ON p.id = m.parent_id
+  LEFT JOIN commit_details l ON l.commit_id = d.id LEFT JOIN commits p ON p.id = m.parent_id
 WHERE m.attestation_id IN `, 1, merges)
 		if err != nil {
 			return fmt.Errorf("read claims of merges: %w", err)
@@ -104,22 +116,28 @@ func (c *checker) compareException(o *org, e *event, row exceptionRow, ok bool) 
 }
 
 // compareMerge compares the row of a claim of a merge. The first parent had no higher state than the
-// transitions say.
-func (c *checker) compareMerge(conn *sqldb.Conn, o *org, e *event, row mergeRow) error {
+// transitions say, and nothing carries by a claim that does not agree with the commit's object.
+func (c *checker) compareMerge(conn *sqldb.Conn, o *org, e *event, row storedMerge) error {
 	a := e.evidence
 	o.merged++
-	got, want := row, mergeRow{commit: a.commitID, source: a.merge.Source.SHA, kind: string(a.merge.Kind)}
+	want := mergeRow{commit: a.commitID, source: a.merge.Source.SHA, kind: string(a.merge.Kind)}
 	if said, ok := e.said.(*ledger.AttestationEvent); ok {
 		want.parent = said.Base
 	} else if row.parent != "" {
 		want.parent = a.merge.Parent.SHA
 	}
-	got.parentState, got.reason, got.isMarked = 0, "", false
 	if !row.isMarked {
 		c.Problemf("merge", o.name, a.row(), "the commits are not marked as those of one")
 	}
-	if got != want {
-		c.Problemf("merge", o.name, a.row(), "the row says %v, and the statement %v", got, want)
+	if row.mergeRow != want {
+		c.Problemf("merge", o.name, a.row(), "the row says %v, and the statement %v", row.mergeRow, want)
+	}
+	if row.reason == "" {
+		var parents []string
+		_ = json.Unmarshal(row.parents, &parents) // if it fails, there are none
+		if why := a.merge.WhyNot(row.tree, parents); why != "" {
+			c.Problemf("merge", o.name, a.row(), "something carries by it, and it does not agree with the object: %s", why)
+		}
 	}
 
 	highest := ledger.Draft
@@ -137,6 +155,39 @@ WHERE c.repo_id = ? AND c.sha = ? AND t.event < ? ORDER BY t.event DESC LIMIT 1`
 	}
 	return nil
 }
+
+// replacedClaims checks that claims of merges without a row were replaced by later ones of the same person about the
+// same source, or that the commit may have had the maximum of claims.
+func (c *checker) replacedClaims(ctx context.Context, o *org) error {
+	err := c.Read(ctx, func(conn *sqldb.Conn) error {
+		return conn.Each(func(row sqldb.Scanner) error {
+			var id string
+			err := row.Scan(&id)
+			if err == nil {
+				c.Problemf("merge", o.name, "attestation "+id, "it is a claim of a merge, and has no row")
+			}
+			return err
+		}, selectReplaced, o.id, attestation.MergePredicateType, ledger.MaxMergeClaims)
+	})
+	if err != nil {
+		return fmt.Errorf("read replaced claims of merges: %w", err)
+	}
+	return nil
+}
+
+// selectReplaced selects the claims that have no row, and should.
+const selectReplaced = `
+SELECT a.attestation_id
+FROM predicates p /*+ordered*/ JOIN repos r ON r.org_id = p.org_id
+  /*+ordered*/ JOIN attestations a ON a.repo_id = r.id AND a.predicate_id = p.id
+  /*+ordered*/ JOIN predicate_types t ON t.id = a.type_id /*+ordered*/ JOIN signers s ON s.id = a.signer_id
+  LEFT JOIN merges m ON m.attestation_id = a.id
+WHERE p.org_id = ? AND p.name >= 'merge:' AND p.name < 'merge;' AND t.uri = ? AND m.attestation_id IS NULL
+  AND (SELECT count(*) FROM merges n WHERE n.commit_id = a.commit_id) < ?
+  AND NOT EXISTS (
+    SELECT 1 FROM merges n JOIN attestations b ON b.id = n.attestation_id JOIN signers q ON q.id = b.signer_id
+    WHERE n.commit_id = a.commit_id AND b.id > a.id AND b.slot = a.slot AND q.person = s.person)
+ORDER BY a.id`
 
 // countStatements compares the number of exceptions and claims of merges with those that attestations
 // are. Those of a pruned envelope are not known.

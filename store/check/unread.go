@@ -90,8 +90,7 @@ var unread = []unreadColumn{
 		"A verdict that no state needs. One that is wrong is found, and one that is missing is evaluated."},
 	{"verdicts", "error", "Why an expression cannot be evaluated, in other words."},
 	{"merge_sides, trees", "+row", "A row to which no evidence refers."},
-	{"merges", "-row", "Not derived yet: which claims of merges were replaced by later ones."},
-	{"merges", "reason", "Why nothing carries, in words. A state that does not follow from it is found."},
+	{"merges", "reason", "Why nothing carries, in words. That something may carry is compared with the commit's object."},
 	{"violations (pruned)", "missing opened_at state", gone},
 
 	{"identities", "pem", "The same key or certificate, written in another way."},

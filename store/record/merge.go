@@ -75,33 +75,23 @@ func (re *Recorder) whyUnproven(t *txn.Tx, s *facts.Commit, m *attestation.Merge
 	if !s.IsProven() {
 		return errUnprovenMerge.Error(), nil
 	}
-	unknown, err := history.Unknown(t.Reader, s.RepoID, []string{m.Parent.SHA})
+	lineage, err := facts.FindLineage(t.Reader, s.ID)
 	if err != nil {
 		return "", err
 	}
+	if why := m.WhyNot(s.Tree, lineage.Parents); why != "" {
+		return why, nil
+	}
+
+	unknown, err := history.Unknown(t.Reader, s.RepoID, []string{m.Parent.SHA})
 	switch {
-	case s.Tree != m.Tree:
-		return fmt.Sprintf("the claim is about the tree %s, but the commit has %s",
-			ledger.Short(m.Tree), ledger.Short(s.Tree)), nil
+	case err != nil:
+		return "", err
 	case unknown != nil:
 		return fmt.Sprintf("the object of the parent, %s, was unknown (register it, and claim again)",
 			ledger.Short(m.Parent.SHA)), nil
 	case m.Kind == attestation.Rebased:
 		return re.whyNotRebased(t, s, m)
-	}
-
-	lineage, err := facts.FindLineage(t.Reader, s.ID)
-	if err != nil {
-		return "", err
-	}
-	parents := lineage.Parents
-	switch {
-	case !slices.Contains(parents, m.Parent.SHA):
-		return fmt.Sprintf("%s is not a parent of the commit", ledger.Short(m.Parent.SHA)), nil
-	case m.Kind == attestation.Squashed && len(parents) != 1:
-		return fmt.Sprintf("a squash has one parent, but the commit has %d", len(parents)), nil
-	case m.Kind != attestation.Squashed && (len(parents) != 2 || !slices.Contains(parents, m.Source.SHA)):
-		return fmt.Sprintf("%s is not the other of two parents of the commit", ledger.Short(m.Source.SHA)), nil
 	}
 	return "", nil
 }
