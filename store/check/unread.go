@@ -63,7 +63,7 @@ var unread = []unreadColumn{
 	{"commits", "failing_since", "Since when a requirement fails, for the list of what needs attention."},
 	{"commits", "merged", "A mark that claims of merges are to be looked for. One that is missing is found."},
 	{"commits", "target", "The newest of several targets. The list of them is compared with the event."},
-	{"commits", "standing", "The standing of a commit that does not run, which nothing reads."},
+	{"commits", "gap standing", "Those of a DEPLOYED commit that does not run, which nothing reads."},
 	{"commit_details", "ancestors contained parents",
 		"What a registration has said of the history of a branch, for the radar. Parents of known objects are compared."},
 	{"commit_details", "changes",
@@ -123,7 +123,7 @@ var unread = []unreadColumn{
 	{"token_repos (ended)", "-row +row repo_id token_id", ended},
 	{"tokens (ended)", "-row +row auth_time expires_at hash id is_sign_in member_id name org_id permission " +
 		"rule_id token_id", ended},
-	{"webhooks (ended)", "+row active deleted_at description events repo_id secret url webhook_id", ended},
+	{"webhooks (ended)", "+row active auth_header deleted_at description events repo_id secret url webhook_id", ended},
 
 	{"attestations (pruned)",
 		"attestation_id base duration_ms finished_at identity_id mapping_version payload_digest reason status type_id", gone},

@@ -119,16 +119,20 @@ func (c *stored) compare(now ledger.Time, r *Result) {
 		r.differ(c.SHA, "it is said that an object was not known from which its state follows: %t, and that is %t", c.hadGap,
 			c.Gap)
 	}
-	if c.Merged&facts.IsSide != 0 && c.met != c.Deriver.Contract.Met(c.Facts).Encode() {
+	met := ""
+	if c.Merged&facts.IsSide != 0 {
+		met = c.Deriver.Contract.Met(c.Facts).Encode()
+	}
+	if c.met != met {
 		r.differ(c.SHA, "what it meets for the claims that name it is not what its evidence gives")
 	}
 }
 
-// readMet reads what commits meet that claims name as those of the mainline.
+// readMet reads what commits meet that claims name.
 func readMet(rd txn.Reader, list []*facts.Commit) (map[int64]string, error) {
 	var sides []any
 	for _, c := range list {
-		if c.Merged&facts.IsSide != 0 {
+		if c.Merged != 0 {
 			sides = append(sides, c.ID)
 		}
 	}
