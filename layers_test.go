@@ -323,7 +323,9 @@ var mayImport = map[string][]string{
 	"webhook/dispatch":         {"ledger", "webhook"},
 	"webhook/dispatch/metrics": {"webhook/dispatch"},
 	// Only gitrepo runs git. It does not depend on a server.
-	"internal/gitrepo":             {"internal/parallel", "ledger", "ledger/gitobject", "ledger/radar"},
+	"internal/gitrepo": {
+		"internal/parallel", "ledger", "ledger/attestation", "ledger/gitobject", "ledger/radar",
+	},
 	"internal/gitrepo/gitrepotest": {"internal/testenv"}, // repositories for tests
 	"internal/parallel":            {},
 	"internal/config": {

@@ -327,17 +327,17 @@ func (l *lane) claim(commit, branch string) (refused bool) {
 
 func (l *lane) checkMerge(commit, branch string) (gitrepo.Merge, error) {
 	repo := gitrepo.Repo{Dir: l.history.dir}
-	return repo.CheckMerge(l.t.Context(), commit, branch, l.kind != "merge")
-}
-
-// sign records a claim that a commit is a merge.
-func (l *lane) sign(commit string, m gitrepo.Merge) error {
 	kind := attestation.Squashed
 	if l.kind == "merge" {
 		kind = attestation.Merged
 	}
+	return repo.CheckMerge(l.t.Context(), gitrepo.Merge{Kind: kind, Commit: commit, Source: branch})
+}
+
+// sign records a claim that a commit is a merge.
+func (l *lane) sign(commit string, m gitrepo.Merge) error {
 	payload, err := attestation.NewMergeStatement(commit, attestation.Merge{
-		Repo: "acme/" + l.repo, Kind: kind, Tree: m.Tree,
+		Repo: "acme/" + l.repo, Kind: m.Kind, Tree: m.Tree,
 		Source: attestation.MergedCommit{SHA: m.Source}, Parent: attestation.MergedCommit{SHA: m.Parent},
 	})
 	must.OK(l.t, err)

@@ -18,6 +18,9 @@ const (
 	maxChanges   = 10_000
 )
 
+// errDeepen is the cause of errors about history that a shallow clone lacks: what to do.
+var errDeepen = errors.New("fetch the missing history, for example with 'git fetch --unshallow'")
+
 // Why a commit has no change record.
 var (
 	errMainline = errors.New("this clone has neither its remote's HEAD branch nor the repo's default branch, " +

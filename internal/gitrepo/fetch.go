@@ -82,10 +82,10 @@ func lacksHistory(c Commit, err error) bool {
 }
 
 // IsIncomplete reports whether the cause of an error is that the clone lacks history: the
-// base or the mainline of a commit, or the commit itself.
+// base, the parents or the mainline of a commit, or the commit itself.
 func IsIncomplete(err error) bool {
 	_, missing := errors.AsType[missingCommit](err)
-	return missing || errors.Is(err, errShallow) || errors.Is(err, errMainline)
+	return missing || errors.Is(err, errShallow) || errors.Is(err, errDeepen) || errors.Is(err, errMainline)
 }
 
 // fetchHistory fetches the mainline and the target, the commit if the clone lacks it, and

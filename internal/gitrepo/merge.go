@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,47 +11,89 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 )
 
-// A Merge is a commit whose tree is exactly what git makes of its first parent and another
-// commit, the source.
+// A Merge is a commit whose tree is exactly what git makes of a commit of the mainline, the parent, and another commit,
+// the source.
 type Merge struct {
+	Kind                         attestation.MergeKind
 	Commit, Source, Parent, Tree string
 	// Git is the version of git that checked it.
 	Git string
 }
 
-// CheckMerge checks that a commit is a clean merge of its first parent with the source, a
-// revision: that git merges the two without conflicts, into the tree of the commit. A squash
-// must have one parent. A merge must have two, and the second one must be the source.
+// CheckMerge checks that git merges the parent and the source of a claim without conflicts, into the tree of the
+// commit, and that the commit has the parents of the kind. Commit and source are revisions, and the parent a commit; an
+// empty one is the first parent, and the source of a merge is then the second one. The tree need not be set.
 //
 // The verdict depends on the commits and the version of git alone. Configuration, attributes
 // and with them merge drivers are ignored; renames are detected as git does by default.
-func (g Repo) CheckMerge(ctx context.Context, rev, source string, isSquash bool) (m Merge, err error) {
-	if m.Git, err = g.mergingVersion(ctx); err != nil {
+func (g Repo) CheckMerge(ctx context.Context, claim Merge) (m Merge, err error) {
+	m = claim
+	if m.Commit, err = g.existingCommit(ctx, claim.Commit); err != nil {
 		return m, err
 	}
-	if m.Commit, err = g.existingCommit(ctx, rev); err != nil {
+	if m.Source, err = g.existingCommit(ctx, claim.Source); err != nil {
 		return m, err
 	}
-	if m.Source, err = g.existingCommit(ctx, source); err != nil {
-		return m, err
-	}
-	objects, err := g.objects(ctx)
+	checker, err := g.MergeChecker(ctx)
 	if err != nil {
 		return m, err
 	}
-	defer func() { err = errors.Join(err, objects.close()) }()
+	defer func() { err = errors.Join(err, checker.Close()) }()
+	return checker.Check(ctx, m)
+}
 
-	c := mergeCheck{objects, &m}
-	if err := c.readCommit(ctx, isSquash); err != nil {
-		return m, err
+// A MergeChecker checks claims about the commits of a repository. Its Read sees the commits as they are, without
+// refs, configuration and replacements.
+type MergeChecker struct {
+	*objectStore
+	version string
+}
+
+// MergeChecker returns a checker. The caller must close it. Git older than 2.38 is an error.
+func (g Repo) MergeChecker(ctx context.Context) (*MergeChecker, error) {
+	version, err := g.mergingVersion(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if err := c.checkBases(ctx); err != nil {
-		return m, err
+	objects, err := g.objects(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return m, c.checkTree(ctx)
+	return &MergeChecker{objects, version}, nil
+}
+
+// Close removes the temporary files of the checker.
+func (c *MergeChecker) Close() error { return c.close() }
+
+// Check is like Repo.CheckMerge, but takes only full IDs. IsIncomplete reports that an error is due to history that
+// the clone lacks, and IsNoMerge that the commit is no such merge.
+func (c *MergeChecker) Check(ctx context.Context, claim Merge) (Merge, error) {
+	claim.Git = c.version
+	check := mergeCheck{c.objectStore, &claim}
+	if err := check.readCommit(ctx); err != nil {
+		return claim, err
+	}
+	if err := check.checkBases(ctx); err != nil {
+		return claim, err
+	}
+	return claim, check.checkTree(ctx)
+}
+
+// A noMerge is the error for a commit that is not what a claim says.
+type noMerge struct{ reason string }
+
+func (e noMerge) Error() string { return e.reason }
+
+func noMergef(format string, args ...any) error { return noMerge{fmt.Sprintf(format, args...)} }
+
+// IsNoMerge reports whether an error says that a commit is not the merge that was claimed.
+func IsNoMerge(err error) bool {
+	_, ok := errors.AsType[noMerge](err)
+	return ok
 }
 
 // The oldest version of git that has merge-tree --write-tree.
@@ -87,9 +130,8 @@ type mergeCheck struct {
 	*Merge
 }
 
-// readCommit reads the commit's tree and first parent. It refuses a commit that does not have
-// the parents of a squash or a merge.
-func (c mergeCheck) readCommit(ctx context.Context, isSquash bool) error {
+// readCommit reads the commit's tree and parents. It refuses a commit that does not have the parents of the kind.
+func (c mergeCheck) readCommit(ctx context.Context) error {
 	// The object itself also has the parents that a shallow clone hides.
 	object, err := c.Read(ctx, "cat-file", "commit", c.Commit)
 	if err != nil {
@@ -105,20 +147,58 @@ func (c mergeCheck) readCommit(ctx context.Context, isSquash bool) error {
 	short := ledger.Short(c.Commit)
 	switch {
 	case c.Source == c.Commit:
-		return fmt.Errorf("%s is the commit itself: name the commit that was merged into it", short)
+		return noMergef("%s is the commit itself: name the commit that was merged into it", short)
 	case len(parents) == 0:
-		return fmt.Errorf("commit %s has no parent, so it merges nothing", short)
+		return noMergef("commit %s has no parent, so it merges nothing", short)
+	case c.Kind == attestation.Rebased:
+		return c.checkOnto(ctx)
 	case len(parents) > 2:
-		return fmt.Errorf("commit %s merges %d commits at once: only merges of two can be checked", short, len(parents)-1)
-	case isSquash && len(parents) == 2:
-		return fmt.Errorf("commit %s has two parents: it is not a squash (use --merge-of)", short)
-	case !isSquash && len(parents) == 1:
-		return fmt.Errorf("commit %s has one parent: it is not a merge (use --squash-of)", short)
-	case !isSquash && parents[1] != c.Source:
-		return fmt.Errorf("commit %s merges %s, not %s", short, ledger.Short(parents[1]), ledger.Short(c.Source))
+		return noMergef("commit %s merges %d commits at once: only merges of two can be checked", short, len(parents)-1)
 	}
-	c.Parent = parents[0]
+	return c.checkParents(parents)
+}
+
+// checkParents refuses a commit that does not have the parents of a merge, an update or a squash.
+func (c mergeCheck) checkParents(parents []string) error {
+	short := ledger.Short(c.Commit)
+	isSquash := c.Kind == attestation.Squashed
+	switch {
+	case isSquash && len(parents) == 2:
+		return noMergef("commit %s has two parents: it is not a squash (use --merge-of)", short)
+	case !isSquash && len(parents) == 1:
+		return noMergef("commit %s has one parent: it is not a merge (use --squash-of)", short)
+	}
+	if !isSquash && parents[0] == c.Source && parents[1] == c.Parent {
+		return nil
+	}
+	if c.Parent = cmp.Or(c.Parent, parents[0]); c.Parent != parents[0] {
+		return noMergef("commit %s has the parent %s, not %s", short, ledger.Short(parents[0]), ledger.Short(c.Parent))
+	}
+	if !isSquash && parents[1] != c.Source {
+		return noMergef("commit %s merges %s, not %s", short, ledger.Short(parents[1]), ledger.Short(c.Source))
+	}
 	return nil
+}
+
+// MaxRebased is how far a rebase may be from the commit on which it was put, by first parents.
+const MaxRebased = 200
+
+// checkOnto refuses a rebase that was not put on the parent.
+func (c mergeCheck) checkOnto(ctx context.Context) error {
+	out, err := c.Read(ctx, noGraph, noGraphValue, "rev-list", "--first-parent", "--skip=1",
+		"--max-count="+strconv.Itoa(MaxRebased), c.Commit)
+	if err != nil {
+		return err
+	}
+	line := strings.Fields(out)
+	switch {
+	case slices.Contains(line, c.Parent):
+		return nil
+	case c.shallow && len(line) < MaxRebased:
+		return fmt.Errorf("this shallow clone lacks first parents of %s: %w", ledger.Short(c.Commit), errDeepen)
+	}
+	return noMergef("%s is not among the %d first parents before %s", ledger.Short(c.Parent), MaxRebased,
+		ledger.Short(c.Commit))
 }
 
 // checkBases refuses commits without a merge base, and a source that the parent contains. In
@@ -129,7 +209,7 @@ func (c mergeCheck) checkBases(ctx context.Context) error {
 		return err
 	}
 	if !present[c.Parent] {
-		return fmt.Errorf("the first parent, %s, is not in this clone: %s", ledger.Short(c.Parent), deepen)
+		return fmt.Errorf("the parent, %s, is not in this clone: %w", ledger.Short(c.Parent), errDeepen)
 	}
 	out, err := c.line(ctx, noGraph, noGraphValue, "merge-base", "--all", c.Parent, c.Source)
 	if err != nil {
@@ -139,21 +219,21 @@ func (c mergeCheck) checkBases(ctx context.Context) error {
 	bases := strings.Fields(out)
 	switch {
 	case slices.Contains(bases, c.Source):
-		return fmt.Errorf("the first parent, %s, already contains %s: there is nothing to merge", ledger.Short(c.Parent),
+		return noMergef("the parent, %s, already contains %s: there is nothing to merge", ledger.Short(c.Parent),
 			ledger.Short(c.Source))
 	case len(bases) == 0 && c.shallow:
-		return fmt.Errorf("this shallow clone has no common ancestor of %s and %s: %s", ledger.Short(c.Parent),
-			ledger.Short(c.Source), deepen)
+		return fmt.Errorf("this shallow clone has no common ancestor of %s and %s: %w", ledger.Short(c.Parent),
+			ledger.Short(c.Source), errDeepen)
 	case len(bases) == 0:
-		return fmt.Errorf("%s and %s have no common ancestor", ledger.Short(c.Parent), ledger.Short(c.Source))
+		return noMergef("%s and %s have no common ancestor", ledger.Short(c.Parent), ledger.Short(c.Source))
+	case len(bases) > 1 && c.Kind == attestation.Rebased:
+		return noMergef("%s and %s have %d merge bases: only a rebase with one can be checked", ledger.Short(c.Parent),
+			ledger.Short(c.Source), len(bases))
 	case !c.shallow:
 		return nil
 	}
 	return c.checkShallow(ctx, bases)
 }
-
-// deepen is what to do about missing history.
-const deepen = "fetch the missing history, for example with 'git fetch --unshallow'"
 
 // checkShallow refuses merge bases that may not be the best ones, because the clone lacks
 // history above them.
@@ -162,17 +242,18 @@ func (c mergeCheck) checkShallow(ctx context.Context, bases []string) error {
 	if err != nil || end == "" {
 		return err
 	}
-	return fmt.Errorf("this shallow clone ends at %s, so that the merge base is uncertain: %s", ledger.Short(end), deepen)
+	return fmt.Errorf("this shallow clone ends at %s, so that the merge base is uncertain: %w",
+		ledger.Short(end), errDeepen)
 }
 
-// checkTree merges the first parent and the source, and compares the result with the commit.
+// checkTree merges the parent and the source, and compares the result with the commit.
 func (c mergeCheck) checkTree(ctx context.Context) error {
 	tree, conflicts, err := c.mergeTree(ctx)
 	switch {
 	case err != nil:
 		return err
 	case conflicts != nil:
-		return fmt.Errorf("commit %s is not a clean merge of %s and %s: they conflict in %s", ledger.Short(c.Commit),
+		return noMergef("commit %s is not a clean merge of %s and %s: they conflict in %s", ledger.Short(c.Commit),
 			ledger.Short(c.Parent), ledger.Short(c.Source), namePaths(conflicts))
 	case tree == c.Tree:
 		return nil
@@ -183,11 +264,11 @@ func (c mergeCheck) checkTree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("commit %s is not a clean merge of %s and %s: it differs from what git makes of them in %s",
+	return noMergef("commit %s is not a clean merge of %s and %s: it differs from what git makes of them in %s",
 		ledger.Short(c.Commit), ledger.Short(c.Parent), ledger.Short(c.Source), namePaths(splitNull(out)))
 }
 
-// mergeTree merges the first parent and the source. It returns the tree, or the paths in
+// mergeTree merges the parent and the source. It returns the tree, or the paths in
 // conflict.
 func (c mergeCheck) mergeTree(ctx context.Context) (tree string, conflicts []string, err error) {
 	command := c.writable().command(ctx, noGraph, noGraphValue, "-c", "merge.renames=true", "-c", "merge.renameLimit=7000",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 // A mergeForest has a branch topic, checked out from the first commit of main, and main has
@@ -70,15 +71,22 @@ func (f mergeForest) squash() string {
 	return f.commitAll("squash")
 }
 
+func kindOf(isSquash bool) attestation.MergeKind {
+	if isSquash {
+		return attestation.Squashed
+	}
+	return attestation.Merged
+}
+
 // wantClean checks that HEAD is a clean merge of main^ and topic.
 func (f mergeForest) wantClean(isSquash bool) Merge {
 	f.t.Helper()
-	m, err := f.CheckMerge(f.t.Context(), "HEAD", "topic", isSquash)
+	m, err := f.CheckMerge(f.t.Context(), Merge{Kind: kindOf(isSquash), Commit: "HEAD", Source: "topic"})
 	if err != nil {
 		f.t.Error(err)
 		return m
 	}
-	want := Merge{Commit: f.Git("rev-parse", "HEAD"), Source: f.Git("rev-parse", "topic"),
+	want := Merge{Kind: kindOf(isSquash), Commit: f.Git("rev-parse", "HEAD"), Source: f.Git("rev-parse", "topic"),
 		Parent: f.Git("rev-parse", "HEAD^1"), Tree: f.Git("rev-parse", "HEAD^{tree}"), Git: m.Git}
 	if m != want || !strings.HasPrefix(f.Git("version"), "git version "+m.Git) {
 		f.t.Errorf("got %+v, want %+v", m, want)
@@ -89,7 +97,7 @@ func (f mergeForest) wantClean(isSquash bool) Merge {
 // wantRefused checks that rev is not accepted as a merge of source, with a part of the error.
 func (f mergeForest) wantRefused(rev, source string, isSquash bool, want string) {
 	f.t.Helper()
-	m, err := f.CheckMerge(f.t.Context(), rev, source, isSquash)
+	m, err := f.CheckMerge(f.t.Context(), Merge{Kind: kindOf(isSquash), Commit: rev, Source: source})
 	if err == nil || !strings.Contains(err.Error(), want) {
 		f.t.Errorf("%s with %s: %+v, error %v, want one with %q", rev, source, m, err, want)
 	}
@@ -315,7 +323,7 @@ func TestCloneDoesNotChangeVerdict(t *testing.T) {
 	t.Setenv("GIT_CONFIG_COUNT", "1")
 	t.Setenv("GIT_CONFIG_KEY_0", "merge.renames")
 	t.Setenv("GIT_CONFIG_VALUE_0", "false")
-	m, err := f.CheckMerge(t.Context(), "HEAD", "topic", true)
+	m, err := f.CheckMerge(t.Context(), Merge{Kind: attestation.Squashed, Commit: "HEAD", Source: "topic"})
 	if err != nil || m.Tree == "" {
 		t.Error(err)
 	}
@@ -381,6 +389,55 @@ func TestMergeOfAnotherShape(t *testing.T) {
 	nowhere.wantRefused("HEAD", "topic", true, "not a git repository")
 }
 
+// An update has the source and the commit of the mainline as parents, in either order. A rebase has the commit of the
+// mainline among its first parents.
+func TestUpdatesAndRebases(t *testing.T) {
+	f := newMergeForest(t)
+	first := f.Git("rev-parse", "main")
+	topic := f.on("topic", f.top)
+	main := f.on("main", f.end)
+	f.Git("checkout", "--quiet", "-b", "updated", topic)
+	f.Git("merge", "--quiet", "--no-edit", main)
+	updated := f.Git("rev-parse", "HEAD")
+	f.Git("checkout", "--quiet", "topic")
+	second := f.on("topic", func() { f.write("b", "b\n") })
+	f.Git("rebase", "--quiet", "main")
+	rebased := f.Git("rev-parse", "HEAD")
+	f.write("evil", "evil\n")
+	evil := f.commitAll("evil", "--amend")
+
+	for _, test := range []struct {
+		kind                   attestation.MergeKind
+		commit, source, parent string
+		want                   string // in the error
+	}{
+		{attestation.Updated, updated, topic, main, ""},
+		{attestation.Updated, updated, main, topic, ""},
+		{attestation.Updated, updated, second, main, "has the parent"},
+		{attestation.Updated, updated, topic, first, "has the parent"},
+		{attestation.Updated, rebased, second, main, "has one parent"},
+		{attestation.Squashed, updated, topic, main, "has two parents"},
+		{attestation.Rebased, rebased, second, main, ""},
+		{attestation.Rebased, rebased, second, first, "differs"},
+		{attestation.Rebased, rebased, second, topic, "is not among the 200 first parents"},
+		{attestation.Rebased, rebased, second, rebased, "is not among the 200 first parents"},
+		{attestation.Rebased, rebased, topic, main, "differs"},
+		{attestation.Rebased, evil, second, main, "differs"},
+		{attestation.Squashed, rebased, second, first, "has the parent"},
+	} {
+		m, err := f.CheckMerge(t.Context(), Merge{
+			Kind: test.kind, Commit: test.commit, Source: test.source, Parent: test.parent,
+		})
+		if test.want == "" {
+			if err != nil || m.Parent != test.parent || m.Tree == "" {
+				t.Errorf("%s: %+v, %v", test.kind, m, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), test.want) || !IsNoMerge(err) {
+			t.Errorf("%s of %.12s: %v, want %q", test.kind, test.source, err, test.want)
+		}
+	}
+}
+
 // A shallow clone gives the same verdict as a full one, or none.
 func TestMergeInShallowClone(t *testing.T) {
 	f := newMergeForest(t)
@@ -390,12 +447,12 @@ func TestMergeInShallowClone(t *testing.T) {
 	f.on("main", func() { f.write("c", "c") })
 	f.squash()
 	for depth, want := range map[string]string{
-		"1": "the first parent, ", "2": "no common ancestor", "3": "no common ancestor", "4": ""} {
+		"1": "the parent, ", "2": "no common ancestor", "3": "no common ancestor", "4": ""} {
 		dir := t.TempDir()
 		f.Git("clone", "--quiet", "--bare", "--no-single-branch", "--depth", depth, "file://"+f.Dir(),
 			filepath.Join(dir, ".git"))
 		clone := mergeForest{forest{gitrepotest.Forest{Dir: dir}, Repo{Dir: dir}, t}}
-		m, err := clone.CheckMerge(t.Context(), "main", "topic", true)
+		m, err := clone.CheckMerge(t.Context(), Merge{Kind: attestation.Squashed, Commit: "main", Source: "topic"})
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), "--unshallow")) {
 			t.Errorf("depth %s: %+v, %v; want %q", depth, m, err, want)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 // programs are small programs in a folder. Each leaves a file of its own name in the folder
@@ -166,7 +167,7 @@ func useAll(t *testing.T, g Repo, h hostedRepo) map[string]error {
 	_, describe := g.Describe(t.Context(), h.head)
 	_, _, head := g.Head(t.Context())
 	_, tracked := g.IsTracked(t.Context(), "x")
-	_, merge := g.CheckMerge(t.Context(), h.merge, h.head, false)
+	_, merge := g.CheckMerge(t.Context(), Merge{Kind: attestation.Merged, Commit: h.merge, Source: h.head})
 	_, network := g.network(t.Context(), "ls-remote", remoteName)
 	return map[string]error{"read a commit": read, "describe a commit": describe, "read HEAD": head, "list files": tracked,
 		"check a merge": merge, "fetch a commit": g.FetchCommit(t.Context(), h.merge), "connect": network}

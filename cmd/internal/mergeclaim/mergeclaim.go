@@ -55,18 +55,22 @@ func (q *Request) Statement(ctx context.Context, repo, commit string) (statement
 	if q.squashOf != "" {
 		kind, source = attestation.Squashed, q.squashOf
 	}
-	m, err := gitrepo.Repo{Dir: "."}.CheckMerge(ctx, commit, source, kind == attestation.Squashed)
+	m, err := gitrepo.Repo{Dir: "."}.CheckMerge(ctx, gitrepo.Merge{Kind: kind, Commit: commit, Source: source})
 	if err != nil {
 		return nil, "", err
 	}
+	statement, err = Statement(repo, m, started)
+	return statement, attestation.MergePredicate(kind), err
+}
 
-	statement, err = attestation.NewMergeStatement(m.Commit, attestation.Merge{
-		Repo: repo, Kind: kind, Tree: m.Tree,
+// Statement returns the statement that claims a merge, which was checked from the given time on.
+func Statement(repo string, m gitrepo.Merge, started ledger.Time) ([]byte, error) {
+	return attestation.NewMergeStatement(m.Commit, attestation.Merge{
+		Repo: repo, Kind: m.Kind, Tree: m.Tree,
 		Source: attestation.MergedCommit{SHA: m.Source}, Parent: attestation.MergedCommit{SHA: m.Parent},
 		Tools:     map[string]string{"git": m.Git, "ledgerd": buildinfo.Version()},
 		StartedOn: started, FinishedOn: ledger.TimeOf(time.Now()),
 	})
-	return statement, attestation.MergePredicate(kind), err
 }
 
 // Commits returns the commits to register before an envelope is recorded: the given one, if
