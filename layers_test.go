@@ -27,9 +27,9 @@ var mayImport = map[string][]string{
 	"cmd/record": {
 		"client", "cmd/internal/await", "cmd/internal/ci", "cmd/internal/ci/checkout", "cmd/internal/ci/idtoken",
 		"cmd/internal/ci/report", "cmd/internal/cli", "cmd/internal/display", "cmd/internal/mergeclaim",
-		"cmd/internal/registration", "cmd/internal/signing", "cmd/internal/subprocess", "internal/atomicfile",
-		"internal/flagvalue", "internal/gitrepo", "internal/terminal", "ledger", "ledger/attention",
-		"ledger/attestation", "ledger/attestation/bulk", "ledger/attestation/foreign", "ledger/ca",
+		"cmd/internal/merges", "cmd/internal/registration", "cmd/internal/signing", "cmd/internal/subprocess",
+		"internal/atomicfile", "internal/flagvalue", "internal/gitrepo", "internal/terminal", "ledger",
+		"ledger/attention", "ledger/attestation", "ledger/attestation/bulk", "ledger/attestation/foreign", "ledger/ca",
 		"ledger/exchange", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/proof/receipt",
 		"ledger/radar", "ledger/review",
 	},
@@ -86,6 +86,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/mergeclaim": {
 		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "ledger", "ledger/attestation",
 	},
+	"cmd/internal/merges":       {"internal/gitrepo", "ledger", "ledger/attestation"},
 	"cmd/internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
 	"cmd/internal/seen":         {"internal/atomicfile", "ledger"},
 	"cmd/internal/signing": {

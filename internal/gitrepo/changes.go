@@ -18,8 +18,8 @@ const (
 	maxChanges   = 10_000
 )
 
-// errDeepen is the cause of errors about history that a shallow clone lacks: what to do.
-var errDeepen = errors.New("fetch the missing history, for example with 'git fetch --unshallow'")
+// ErrDeepen is the cause of errors about history that a shallow clone lacks: what to do.
+var ErrDeepen = errors.New("fetch the missing history, for example with 'git fetch --unshallow'")
 
 // Why a commit has no change record.
 var (

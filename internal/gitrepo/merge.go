@@ -83,6 +83,16 @@ func (c *MergeChecker) Check(ctx context.Context, claim Merge) (Merge, error) {
 	return claim, check.checkTree(ctx)
 }
 
+// Present reports which of the commits the repository has.
+func (c *MergeChecker) Present(ctx context.Context, commits []string) (map[string]bool, error) {
+	return c.present(ctx, "commit", commits)
+}
+
+// MergeBase returns a best common ancestor of two commits, or "" if the clone has none.
+func (c *MergeChecker) MergeBase(ctx context.Context, a, b string) (string, error) {
+	return c.line(ctx, noGraph, noGraphValue, "merge-base", a, b)
+}
+
 // A noMerge is the error for a commit that is not what a claim says.
 type noMerge struct{ reason string }
 
@@ -195,7 +205,7 @@ func (c mergeCheck) checkOnto(ctx context.Context) error {
 	case slices.Contains(line, c.Parent):
 		return nil
 	case c.shallow && len(line) < MaxRebased:
-		return fmt.Errorf("this shallow clone lacks first parents of %s: %w", ledger.Short(c.Commit), errDeepen)
+		return fmt.Errorf("this shallow clone lacks first parents of %s: %w", ledger.Short(c.Commit), ErrDeepen)
 	}
 	return noMergef("%s is not among the %d first parents before %s", ledger.Short(c.Parent), MaxRebased,
 		ledger.Short(c.Commit))
@@ -209,7 +219,7 @@ func (c mergeCheck) checkBases(ctx context.Context) error {
 		return err
 	}
 	if !present[c.Parent] {
-		return fmt.Errorf("the parent, %s, is not in this clone: %w", ledger.Short(c.Parent), errDeepen)
+		return fmt.Errorf("the parent, %s, is not in this clone: %w", ledger.Short(c.Parent), ErrDeepen)
 	}
 	out, err := c.line(ctx, noGraph, noGraphValue, "merge-base", "--all", c.Parent, c.Source)
 	if err != nil {
@@ -223,7 +233,7 @@ func (c mergeCheck) checkBases(ctx context.Context) error {
 			ledger.Short(c.Source))
 	case len(bases) == 0 && c.shallow:
 		return fmt.Errorf("this shallow clone has no common ancestor of %s and %s: %w", ledger.Short(c.Parent),
-			ledger.Short(c.Source), errDeepen)
+			ledger.Short(c.Source), ErrDeepen)
 	case len(bases) == 0:
 		return noMergef("%s and %s have no common ancestor", ledger.Short(c.Parent), ledger.Short(c.Source))
 	case len(bases) > 1 && c.Kind == attestation.Rebased:
@@ -243,7 +253,7 @@ func (c mergeCheck) checkShallow(ctx context.Context, bases []string) error {
 		return err
 	}
 	return fmt.Errorf("this shallow clone ends at %s, so that the merge base is uncertain: %w",
-		ledger.Short(end), errDeepen)
+		ledger.Short(end), ErrDeepen)
 }
 
 // checkTree merges the parent and the source, and compares the result with the commit.

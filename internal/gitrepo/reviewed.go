@@ -88,7 +88,7 @@ func (g Repo) onlyBase(ctx context.Context, sha, target string) (string, error) 
 		return "", err
 	}
 	if end != "" {
-		return "", fmt.Errorf("this shallow clone ends at %s: %w", ledger.Short(end), errDeepen)
+		return "", fmt.Errorf("this shallow clone ends at %s: %w", ledger.Short(end), ErrDeepen)
 	}
 	return bases[0], nil
 }
