@@ -353,17 +353,14 @@ func scriptSQL(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// TestQueueDocsAreRun checks that the contract and the commands for merge queues in the docs
-// are those that a script runs.
-func TestQueueDocsAreRun(t *testing.T) {
+// TestMainlineDocsAreRun checks that the contract for a mainline in the docs is the one that a script runs.
+func TestMainlineDocsAreRun(t *testing.T) {
 	docs := must.Read(t, filepath.Join("..", "docs", "evidence.md"))
-	script := must.Read(t, filepath.Join("testdata", "script", "carry_queue.txtar"))
+	script := must.Read(t, filepath.Join("testdata", "script", "carry_mainline.txtar"))
 
-	for _, name := range []string{"queue.yaml", "queue.sh"} {
-		_, text, _ := strings.Cut(string(docs), "\n# "+name+"\n")
-		text, _, found := strings.Cut(text, "```\n")
-		if !found || !strings.Contains(string(script), text) {
-			t.Errorf("docs/evidence.md has another %s than the script", name)
-		}
+	_, text, _ := strings.Cut(string(docs), "\n# mainline.yaml\n")
+	text, _, found := strings.Cut(text, "```\n")
+	if !found || !strings.Contains(string(script), text) {
+		t.Error("docs/evidence.md has another mainline.yaml than the script")
 	}
 }

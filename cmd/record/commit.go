@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/cmd/internal/display"
 	"github.com/ledgerd/ledgerd/cmd/internal/registration"
+	"github.com/ledgerd/ledgerd/cmd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -94,8 +95,7 @@ func newCommitList(p *cli.Program) *cobra.Command {
 }
 
 func newCommitRegister(p *cli.Program) *cobra.Command {
-	var q gitrepo.Query
-	var allowIncomplete bool
+	var r registerRequest
 	command := p.Takes(&cobra.Command{
 		Use:     "register",
 		Aliases: []string{"push"}, // its name in the first release
@@ -121,58 +121,110 @@ A commit does not replace a tip of its branch that is built on it: it may have
 been registered late. In a CI job about the commit, the tip is withdrawn and
 replaced if origin has the branch at the commit, or if origin does not answer
 and the job is the first of the push that has moved the branch back from the
-tip. Otherwise the command says which tip stays, and how to replace it.`,
-		Example: `  ledgerd commit register acme/api
+tip. Otherwise the command says which tip stays, and how to replace it.
+
+With --key, in a job of the mainline, REV must be a commit of the mainline. The
+command then finds with git (2.38 or later) which merges, squashes, rebases and
+updates of branches have happened since the last time, on the mainline, in merge
+queues and on branches, and claims them, the oldest first; see docs/evidence.md.
+It searches the heads of branches that the clone or the ledger has, checks
+nothing out, and examines at most 200 commits of the mainline and 500 heads, for
+at most 5 minutes. What 'ledgerd attest --squash-of' and --merge-of would refuse
+is not claimed.`,
+		Example: `  ledgerd commit register acme/api HEAD --key mainline.key
+  ledgerd commit register acme/api
   ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,
 		RunE: p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
-			q.Rev = cmp.Or(rev, "HEAD")
-			job := detectJob()
-			if err := job.complete(ctx, p.Command, rev != "", &q); err != nil {
-				return err
-			}
-			job.log(p)
-			local, err := registration.Read(ctx, c.Client, name.Org, name.Repo, q)
-			if err != nil {
-				return job.explain(err)
-			}
-			if err := job.checkComplete(local, allowIncomplete); err != nil {
-				return fmt.Errorf("%s was not registered: %w", name.At(local.SHA), err)
-			}
-			if job.hasNoBranch() {
-				local.Branch = q.Branch
-			}
-			commit, created, err := c.Register(ctx, name.Org, name.Repo, local.SHA, local.Registration)
-			if err != nil {
-				return err
-			}
-			gone, err := job.replaceTip(ctx, p, c, local, &commit)
-			if err != nil {
-				return err
-			}
-			warnOfGaps(p, local, commit, job)
-			sendHistory(ctx, p, c, name, local.SHA)
-			return p.Confirm(commit, func() {
-				if gone != "" {
-					terminal.Printf(p.Stdout, "Withdrew %s: %s was moved back\n", name.At(gone), terminal.Clean(local.Branch))
-				}
-				verb := "Updated"
-				if created {
-					verb = "Registered"
-				}
-				terminal.Printf(p.Stdout, "%s %s: %s, %s\n", verb, name.At(local.SHA), local.Extent(), commit.State)
-				display.Registered(p.Stdout, name.String(), commit)
-			})
+			return r.register(ctx, p, c, name, rev)
 		}),
 	}, cli.RepoArg, cli.RevArg)
 	flags := command.Flags()
-	flags.StringVar(&q.Branch, "branch", "", "`branch` of the commit (default the one that REV names, else the current "+
-		"branch if it contains the commit)")
-	flags.StringVar(&q.Target, "target", "", "target `branch` of the commit (default the repo's default branch)")
-	flags.StringVar(&q.Base, "base", "", baseUsage)
-	flags.BoolVar(&allowIncomplete, "allow-incomplete", false, "in a CI job, register the commit also without a change "+
+	flags.StringVar(&r.query.Branch, "branch", "", "`branch` of the commit (default the one that REV names, else the "+
+		"current branch if it contains the commit)")
+	flags.StringVar(&r.query.Target, "target", "", "target `branch` of the commit (default the repo's default branch)")
+	flags.StringVar(&r.query.Base, "base", "", baseUsage)
+	flags.BoolVar(&r.allowIncomplete, "allow-incomplete", false, "in a CI job, register the commit also without a change "+
 		"record")
-	fetchFlag(command, &q.Fetch)
+	fetchFlag(command, &r.query.Fetch)
+	r.signerFiles.flags(command)
 	return command
+}
+
+// A registerRequest holds the arguments of a registration.
+type registerRequest struct {
+	query           gitrepo.Query
+	allowIncomplete bool
+	signerFiles
+}
+
+// register registers a commit and, with a key, claims merges.
+func (r *registerRequest) register(
+	ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, rev string,
+) error {
+	q := &r.query
+	q.Rev = cmp.Or(rev, "HEAD")
+	var signer *signing.Signer
+	switch {
+	case r.key == "" && r.cert != "":
+		return cli.Usagef("--cert needs --key")
+	case r.key != "":
+		var err error
+		if signer, err = r.load(p); err != nil {
+			return err
+		}
+	}
+
+	job := detectJob()
+	if err := job.complete(ctx, p.Command, rev != "", q); err != nil {
+		return err
+	}
+	job.log(p)
+	local, err := registration.Read(ctx, c.Client, name.Org, name.Repo, *q)
+	if err != nil {
+		return job.explain(err)
+	}
+	if err := job.checkComplete(local, r.allowIncomplete); err != nil {
+		return fmt.Errorf("%s was not registered: %w", name.At(local.SHA), err)
+	}
+	if job.hasNoBranch() {
+		local.Branch = q.Branch
+	}
+	if err := registerLocal(ctx, p, c, name, job, local); err != nil || signer == nil {
+		return err
+	}
+
+	claimer, err := newMergeClaimer(ctx, p, c, name, signer, local.SHA)
+	if err != nil {
+		return err
+	}
+	return job.explain(claimer.claim(ctx, local.SHA, q.Fetch))
+}
+
+// registerLocal registers a commit that was read, and prints it.
+func registerLocal(
+	ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, job *job, local gitrepo.Commit,
+) error {
+	commit, created, err := c.Register(ctx, name.Org, name.Repo, local.SHA, local.Registration)
+	if err != nil {
+		return err
+	}
+	gone, err := job.replaceTip(ctx, p, c, local, &commit)
+	if err != nil {
+		return err
+	}
+	warnOfGaps(p, local, commit, job)
+	sendHistory(ctx, p, c, name, local.SHA)
+	return p.Confirm(commit, func() {
+		if gone != "" {
+			terminal.Printf(p.Stdout, "Withdrew %s: %s was moved back\n", name.At(gone), terminal.Clean(local.Branch))
+		}
+		verb := "Updated"
+		if created {
+			verb = "Registered"
+		}
+		terminal.Printf(p.Stdout, "%s %s: %s, %s\n", verb, name.At(local.SHA), local.Extent(), commit.State)
+		display.Registered(p.Stdout, name.String(), commit)
+	})
 }
 
 // warnOfGaps explains why the radar skips a commit that was just registered.
