@@ -28,7 +28,7 @@ func (g Repo) Ancestors(ctx context.Context, commit string, q Query) (list []str
 	}
 	defer o.close()
 
-	args := []string{noGraph, noGraphValue, "rev-list", "--boundary", "--max-count=" + strconv.Itoa(maxHistory), commit}
+	args := []string{"rev-list", "--boundary", "--max-count=" + strconv.Itoa(maxHistory), commit}
 	if m.trunk != "" {
 		args[len(args)-1] = commit + "..." + m.trunk
 	}

@@ -85,7 +85,8 @@ func lacksHistory(c Commit, err error) bool {
 // base, the parents or the mainline of a commit, or the commit itself.
 func IsIncomplete(err error) bool {
 	_, missing := errors.AsType[missingCommit](err)
-	return missing || errors.Is(err, errShallow) || errors.Is(err, ErrDeepen) || errors.Is(err, errMainline)
+	return missing || errors.Is(err, errShallow) || errors.Is(err, ErrDeepen) || errors.Is(err, errMainline) ||
+		errors.Is(err, errPartialMerge)
 }
 
 // fetchHistory fetches the mainline and the target, the commit if the clone lacks it, and
@@ -241,33 +242,6 @@ func (g Repo) FetchCommit(ctx context.Context, sha string) error {
 		return g.fetch(ctx, "--depth=1", remoteName, sha)
 	}
 	return g.fetch(ctx, remoteName, sha)
-}
-
-// FetchHeads fetches the branches of origin, and the commits that the clone lacks if origin gives them. Each further
-// attempt deepens a shallow clone. It reports whether another attempt can bring more.
-func (g Repo) FetchHeads(ctx context.Context, commits []string, attempt int) (more bool, err error) {
-	boundaries, err := g.boundaries(ctx)
-	if err != nil {
-		return false, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, maxFetchTime)
-	defer cancel()
-	args := []string{remoteName, "+" + localBranch + "*:" + remoteBranch + "*"}
-	if attempt > 0 && len(boundaries) > 0 {
-		args = append([]string{"--deepen=" + strconv.Itoa(fetchDepths[attempt-1])}, args...)
-	}
-
-	var lacks []string
-	for _, sha := range commits {
-		if found, err := g.commit(ctx, sha); err == nil && found == "" && len(lacks) < maxBoundaries {
-			lacks = append(lacks, sha)
-		}
-	}
-	more = len(boundaries) > 0 && attempt < len(fetchDepths)-1
-	if err = g.fetch(ctx, append(args, lacks...)...); err != nil && len(lacks) > 0 {
-		err = g.fetch(ctx, args...) // origin has deleted one
-	}
-	return more, err
 }
 
 func (g Repo) fetch(ctx context.Context, args ...string) error {

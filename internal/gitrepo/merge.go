@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -50,8 +51,17 @@ func (g Repo) CheckMerge(ctx context.Context, claim Merge) (m Merge, err error) 
 // refs, configuration and replacements.
 type MergeChecker struct {
 	*objectStore
+	// Timeout limits the time of one check.
+	Timeout time.Duration
+	clone   Repo
 	version string
 }
+
+// The limits of a MergeChecker.
+const (
+	maxCheckTime   = time.Minute
+	maxMergeOutput = 64 << 20 // bytes of one git command
+)
 
 // MergeChecker returns a checker. The caller must close it. Git older than 2.38 is an error.
 func (g Repo) MergeChecker(ctx context.Context) (*MergeChecker, error) {
@@ -63,7 +73,8 @@ func (g Repo) MergeChecker(ctx context.Context) (*MergeChecker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &MergeChecker{objects, version}, nil
+	objects.maxOutput = maxMergeOutput
+	return &MergeChecker{objects, maxCheckTime, g, version}, nil
 }
 
 // Close removes the temporary files of the checker.
@@ -73,15 +84,26 @@ func (c *MergeChecker) Close() error { return c.close() }
 // the clone lacks, and IsNoMerge that the commit is no such merge.
 func (c *MergeChecker) Check(ctx context.Context, claim Merge) (Merge, error) {
 	claim.Git = c.version
-	check := mergeCheck{c.objectStore, &claim}
-	if err := check.readCommit(ctx); err != nil {
-		return claim, err
+	limited, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	err := mergeCheck{c.objectStore, &claim}.check(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("git took longer than %v to merge %s and %s", c.Timeout, ledger.Short(claim.Parent),
+			ledger.Short(claim.Source))
 	}
-	if err := check.checkBases(ctx); err != nil {
-		return claim, err
-	}
-	return claim, check.checkTree(ctx)
+	return claim, c.Explain(ctx, err)
 }
+
+// Explain returns the error of a git command with what to do if the cause is that the clone is partial. IsIncomplete
+// then reports true.
+func (c *MergeChecker) Explain(ctx context.Context, err error) error {
+	if _, failed := errors.AsType[*commandError](err); failed && c.clone.isPartial(ctx) {
+		return fmt.Errorf("%w: %w", errPartialMerge, err)
+	}
+	return err
+}
+
+var errPartialMerge = errors.New("this clone is partial and may lack files of the commits (clone without --filter)")
 
 // Present reports which of the commits the repository has.
 func (c *MergeChecker) Present(ctx context.Context, commits []string) (map[string]bool, error) {
@@ -90,7 +112,7 @@ func (c *MergeChecker) Present(ctx context.Context, commits []string) (map[strin
 
 // MergeBase returns a best common ancestor of two commits, or "" if the clone has none.
 func (c *MergeChecker) MergeBase(ctx context.Context, a, b string) (string, error) {
-	return c.line(ctx, noGraph, noGraphValue, "merge-base", a, b)
+	return c.line(ctx, "merge-base", a, b)
 }
 
 // A noMerge is the error for a commit that is not what a claim says.
@@ -138,6 +160,17 @@ func canMerge(version string) bool {
 type mergeCheck struct {
 	*objectStore
 	*Merge
+}
+
+// check returns an error if the commit is not what the claim says, or if that cannot be found out.
+func (c mergeCheck) check(ctx context.Context) error {
+	if err := c.readCommit(ctx); err != nil {
+		return err
+	}
+	if err := c.checkBases(ctx); err != nil {
+		return err
+	}
+	return c.checkTree(ctx)
 }
 
 // readCommit reads the commit's tree and parents. It refuses a commit that does not have the parents of the kind.
@@ -195,7 +228,7 @@ const MaxRebased = 200
 
 // checkOnto refuses a rebase that was not put on the parent.
 func (c mergeCheck) checkOnto(ctx context.Context) error {
-	out, err := c.Read(ctx, noGraph, noGraphValue, "rev-list", "--first-parent", "--skip=1",
+	out, err := c.Read(ctx, "rev-list", "--first-parent", "--skip=1",
 		"--max-count="+strconv.Itoa(MaxRebased), c.Commit)
 	if err != nil {
 		return err
@@ -221,7 +254,7 @@ func (c mergeCheck) checkBases(ctx context.Context) error {
 	if !present[c.Parent] {
 		return fmt.Errorf("the parent, %s, is not in this clone: %w", ledger.Short(c.Parent), ErrDeepen)
 	}
-	out, err := c.line(ctx, noGraph, noGraphValue, "merge-base", "--all", c.Parent, c.Source)
+	out, err := c.line(ctx, "merge-base", "--all", c.Parent, c.Source)
 	if err != nil {
 		return err
 	}
@@ -281,10 +314,10 @@ func (c mergeCheck) checkTree(ctx context.Context) error {
 // mergeTree merges the parent and the source. It returns the tree, or the paths in
 // conflict.
 func (c mergeCheck) mergeTree(ctx context.Context) (tree string, conflicts []string, err error) {
-	command := c.writable().command(ctx, noGraph, noGraphValue, "-c", "merge.renames=true", "-c", "merge.renameLimit=7000",
+	command := c.writable().command(ctx, "-c", "merge.renames=true", "-c", "merge.renameLimit=7000",
 		"-c", "merge.directoryRenames=conflict", "-c", "merge.renormalize=false",
 		"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", c.Parent, c.Source)
-	var stdout strings.Builder
+	stdout := output{max: c.maxOutput}
 	command.Stdout = &stdout
 	err = command.Run()
 	exit, _ := errors.AsType[*exec.ExitError](err)

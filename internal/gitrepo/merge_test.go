@@ -490,3 +490,45 @@ func TestCanMerge(t *testing.T) {
 		}
 	}
 }
+
+// A check ends after some time, and takes only so much output from git.
+func TestChecksAreBounded(t *testing.T) {
+	f := newMergeForest(t)
+	f.on("topic", f.top)
+	f.on("main", f.end)
+	claim := Merge{Kind: attestation.Squashed, Commit: f.squash(), Source: f.Git("rev-parse", "topic"),
+		Parent: f.Git("rev-parse", "main^")}
+	for want, limit := range map[string]func(c *MergeChecker){
+		"git took longer than 1ns to merge ":     func(c *MergeChecker) { c.Timeout = 1 },
+		"git cat-file printed more than 3 bytes": func(c *MergeChecker) { c.maxOutput = 3 },
+	} {
+		c, err := f.MergeChecker(t.Context())
+		must.OK(t, err)
+		if _, err := c.Check(t.Context(), claim); err != nil {
+			t.Error(err)
+		}
+		limit(c)
+		if _, err := c.Check(t.Context(), claim); err == nil || !strings.Contains(err.Error(), want) || IsNoMerge(err) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+		must.OK(t, c.Close())
+	}
+}
+
+// A partial clone, which lacks files, says what to do.
+func TestMergeInPartialClone(t *testing.T) {
+	f := newMergeForest(t)
+	f.on("topic", f.top)
+	f.on("main", f.end)
+	f.squash()
+	f.Git("config", "uploadpack.allowFilter", "true")
+	for _, filter := range []string{"blob:none", "tree:0"} {
+		dir := t.TempDir()
+		f.Git("clone", "--quiet", "--bare", "--filter="+filter, "file://"+f.Dir(), filepath.Join(dir, ".git"))
+		_, err := Repo{Dir: dir}.CheckMerge(t.Context(),
+			Merge{Kind: attestation.Squashed, Commit: "main", Source: "topic"})
+		if !IsIncomplete(err) || !strings.Contains(err.Error(), "clone without --filter") {
+			t.Errorf("%s: %v", filter, err)
+		}
+	}
+}

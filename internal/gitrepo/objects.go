@@ -96,8 +96,9 @@ func (o *objectStore) fill(shallowFile string) error {
 		}
 	}
 
-	// The renameLimit is the default of git 2.34 and later.
-	config := "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n[diff]\n\trenameLimit = 1000\n"
+	// The renameLimit is the default of git 2.34 and later. Commit graphs are only caches, which somebody may have written.
+	config := "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n\tcommitGraph = false\n" +
+		"[diff]\n\trenameLimit = 1000\n"
 	if o.sha256 {
 		config += "[extensions]\n\tobjectFormat = sha256\n"
 	}

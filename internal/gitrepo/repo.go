@@ -22,14 +22,19 @@ type Repo struct {
 	Isolated bool
 	// variables are additional environment variables of its git commands.
 	variables []string
+	// maxOutput limits in bytes what Read takes from a git command. It is 0 without a limit.
+	maxOutput int
 }
 
 // Read runs a read-only git command and returns its standard output.
 func (g Repo) Read(ctx context.Context, args ...string) (string, error) {
 	command := g.command(ctx, args...)
-	var stdout strings.Builder
+	stdout := output{max: g.maxOutput}
 	command.Stdout = &stdout
 	if err := command.Run(); err != nil {
+		if stdout.isTooLarge {
+			return "", fmt.Errorf("git %s printed more than %d bytes", args[0], g.maxOutput)
+		}
 		err = failure(command, args[0], err)
 		if e, ok := errors.AsType[*commandError](err); ok {
 			if refused, ok := foreign(e.stderr); ok {
@@ -39,6 +44,22 @@ func (g Repo) Read(ctx context.Context, args ...string) (string, error) {
 		return "", err
 	}
 	return stdout.String(), nil
+}
+
+// An output collects what a command prints, and ends the command if that is too much.
+type output struct {
+	strings.Builder
+	max        int // in bytes, or 0 without a limit
+	isTooLarge bool
+}
+
+// Write appends b.
+func (o *output) Write(b []byte) (int, error) {
+	if o.max > 0 && o.Len()+len(b) > o.max {
+		o.isTooLarge = true
+		return 0, errors.New("the output is too large")
+	}
+	return o.Builder.Write(b)
 }
 
 // command returns a read-only git command, not yet started. It connects to nothing, not even
