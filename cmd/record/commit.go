@@ -189,15 +189,18 @@ func (r *registerRequest) register(
 	if job.hasNoBranch() {
 		local.Branch = q.Branch
 	}
-	if err := registerLocal(ctx, p, c, name, job, local); err != nil || signer == nil {
-		return err
+	if signer == nil {
+		return registerLocal(ctx, p, c, name, job, local)
 	}
 
 	claimer, err := newMergeClaimer(ctx, p, c, name, signer, local.SHA)
 	if err != nil {
 		return err
 	}
-	return job.explain(claimer.claim(ctx, local.SHA, q.Fetch))
+	if err := registerLocal(ctx, p, c, name, job, local); err != nil {
+		return err
+	}
+	return job.explain(claimer.claim(ctx, local.SHA, q.Fetch, job))
 }
 
 // registerLocal registers a commit that was read, and prints it.

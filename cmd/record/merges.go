@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/cmd/internal/mergeclaim"
 	"github.com/ledgerd/ledgerd/cmd/internal/merges"
+	"github.com/ledgerd/ledgerd/cmd/internal/registration"
 	"github.com/ledgerd/ledgerd/cmd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -18,10 +19,11 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
-// The limits of a search for merges.
+// The limits of claiming merges.
 const (
 	maxSearchTime = 5 * time.Minute
-	maxKnownHeads = 500 // commits of the ledger that may be the heads of branches
+	maxRecordTime = 5 * time.Minute
+	maxKnownHeads = 500 // commits of the ledger that may be the heads of branches, and as many that were reviewed
 )
 
 // A mergeClaimer finds the merges of a repo since the last time, and claims them.
@@ -30,9 +32,10 @@ type mergeClaimer struct {
 	c      *cli.Connection
 	repo   cli.RepoName
 	signer *signing.Signer
-	// identity is the name of the signer, or "" if only the server can tell.
-	identity string
-	claims   map[string][]ledger.MergeClaim // by commit, as far as they were read
+	// identity is the name of the signer, or "" if only the server can tell: then nothing is known to be claimed.
+	identity  string
+	claims    map[string][]merges.Claim // by commit, as far as they were read
+	described map[string]bool           // commits that were registered
 }
 
 // newMergeClaimer returns a mergeClaimer, or an error if the ledger would refuse its claims about a commit.
@@ -43,27 +46,26 @@ func newMergeClaimer(
 	if err != nil {
 		return nil, err
 	}
-	dn, err := s.Name(identities, commit, attestation.MergePredicate(attestation.Merged))
-	if err != nil {
-		return nil, err
+	m := &mergeClaimer{p: p, c: c, repo: repo, signer: s, claims: make(map[string][]merges.Claim),
+		described: make(map[string]bool)}
+	for _, kind := range attestation.MergeKinds() {
+		dn, err := s.Name(identities, commit, attestation.MergePredicate(kind))
+		if err != nil {
+			return nil, err
+		}
+		m.identity = dn.String()
 	}
-	return &mergeClaimer{p, c, repo, s, dn.String(), make(map[string][]ledger.MergeClaim)}, nil
+	return m, nil
 }
 
 // claim finds the merges up to a commit of the mainline, and claims them, oldest first.
-func (m *mergeClaimer) claim(ctx context.Context, mainline string, fetch bool) error {
+func (m *mergeClaimer) claim(ctx context.Context, commit string, fetch bool, job *job) error {
 	started := ledger.TimeOf(time.Now())
-	found, err := m.find(ctx, mainline, fetch)
+	found, err := m.find(ctx, commit, fetch, job)
 	if err != nil {
 		return fmt.Errorf("merges were not searched: %w", err)
 	}
-	var errs []error
-	for _, claim := range found.Claims {
-		if err := m.record(ctx, claim, started); err != nil {
-			errs = append(errs, fmt.Errorf("%s was not claimed as a %s of %s: %w", ledger.Short(claim.Commit), claim.Kind,
-				ledger.Short(claim.Source), err))
-		}
-	}
+	errs := []error{m.recordAll(ctx, found.Claims, started)}
 	for _, undecided := range found.Undecided {
 		if gitrepo.IsIncomplete(undecided) {
 			errs = append(errs, undecided)
@@ -75,71 +77,143 @@ func (m *mergeClaimer) claim(ctx context.Context, mainline string, fetch bool) e
 }
 
 // find searches for merges. If it may fetch, it fetches the heads of branches, and history that the clone lacks.
-func (m *mergeClaimer) find(ctx context.Context, mainline string, fetch bool) (found merges.Result, err error) {
-	q := merges.Query{Mainline: mainline, IsDone: m.isDone, IsClaimed: m.isClaimed}
-	commits, err := m.readHeads(ctx, &q)
+func (m *mergeClaimer) find(ctx context.Context, commit string, fetch bool, job *job) (merges.Result, error) {
+	q, err := m.query(ctx, commit, job)
 	if err != nil {
-		return found, err
+		return merges.Result{}, err
+	}
+	var commits []string
+	for _, h := range q.Heads {
+		commits = append(commits, h.SHA)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, maxSearchTime, fmt.Errorf("more than %v", maxSearchTime))
 	defer cancel()
 	git := gitrepo.Repo{Dir: "."}
-	for attempt := 0; ; attempt++ {
-		more := false
+	return deepen(ctx, func(attempt int) (found merges.Result, more bool, err error) {
 		if fetch {
 			if more, err = git.FetchHeads(ctx, commits, attempt); err != nil {
 				terminal.Printf(m.p.Stderr, "Branches were not fetched: %s\n", m.p.Describe(err))
 			}
 		}
-		found, err = merges.Find(ctx, git, q)
-		if err != nil || !more || !slices.ContainsFunc(found.Undecided, gitrepo.IsIncomplete) {
+		if q.Mainline, err = git.BranchTip(ctx, q.Branch); err == nil {
+			found, err = merges.Find(ctx, git, q)
+		}
+		return found, more, err
+	})
+}
+
+// deepen searches, and as long as history is missing and another attempt can fetch some, again. An attempt that the
+// deadline has cut short does not replace the one before.
+func deepen(ctx context.Context, search func(attempt int) (found merges.Result, more bool, err error)) (
+	found merges.Result, err error) {
+	for attempt := 0; ; attempt++ {
+		next, more, nextErr := search(attempt)
+		if attempt > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return found, err
+		}
+		found, err = next, nextErr
+		if !more || !gitrepo.IsIncomplete(err) && !slices.ContainsFunc(found.Undecided, gitrepo.IsIncomplete) {
 			return found, err
 		}
 	}
 }
 
-// readHeads adds to a query what the ledger knows of branches, and returns the commits.
-func (m *mergeClaimer) readHeads(ctx context.Context, q *merges.Query) (commits []string, err error) {
+// query returns where to search, with what the ledger knows of branches.
+func (m *mergeClaimer) query(ctx context.Context, commit string, job *job) (q merges.Query, err error) {
 	repo, err := m.c.Repo(ctx, m.repo.Org, m.repo.Repo)
 	if err != nil {
-		return nil, err
+		return q, err
+	}
+	q = merges.Query{Commit: commit, Branch: repo.DefaultBranch, Claims: m.claimsOf}
+	if job.Branch == q.Branch {
+		q.Before = job.Before
+	}
+
+	filter := client.AttestationFilter{Predicate: ledger.ReviewPrefix + "*", Status: ledger.Pass}
+	reviews, err := client.Collect(m.c.Attestations(ctx, m.repo.Org, m.repo.Repo, filter), maxKnownHeads)
+	if err != nil {
+		return q, err
+	}
+	reviewed := make(map[string]bool)
+	for _, r := range reviews {
+		reviewed[r.Commit] = true
 	}
 	known, err := client.Collect(m.c.Commits(ctx, m.repo.Org, m.repo.Repo, client.CommitFilter{}), maxKnownHeads)
 	for _, c := range known {
-		if c.Branch == repo.DefaultBranch {
-			q.Tips = append(q.Tips, c.SHA)
-		} else {
-			q.Heads = append(q.Heads, merges.Head{Branch: c.Branch, SHA: c.SHA})
-			commits = append(commits, c.SHA)
+		head := merges.Head{Branch: c.Branch, SHA: c.SHA}
+		switch {
+		case reviewed[c.SHA]:
+			head.Evidence = merges.Reviewed
+			delete(reviewed, c.SHA)
+		case c.Attested > 0:
+			head.Evidence = merges.Attested
+		}
+		q.Heads = append(q.Heads, head)
+	}
+	for _, r := range reviews {
+		if reviewed[r.Commit] {
+			delete(reviewed, r.Commit)
+			q.Heads = append(q.Heads, merges.Head{SHA: r.Commit, Evidence: merges.Reviewed})
 		}
 	}
-	return commits, err
+	return q, err
 }
 
-// isDone reports whether the signer has claimed something about a commit of the mainline: then it has about those
-// before, since the oldest come first.
-func (m *mergeClaimer) isDone(ctx context.Context, commit string) (bool, error) {
-	return m.has(ctx, commit, func(ledger.MergeClaim) bool { return true })
-}
-
-func (m *mergeClaimer) isClaimed(ctx context.Context, commit, source string) (bool, error) {
-	return m.has(ctx, commit, func(c ledger.MergeClaim) bool { return c.Source == source })
-}
-
-// has reports whether a commit has such a claim by the signer.
-func (m *mergeClaimer) has(ctx context.Context, commit string, match func(ledger.MergeClaim) bool) (bool, error) {
-	claims, found := m.claims[commit]
-	if !found {
-		c, err := m.c.Commit(ctx, m.repo.Org, m.repo.Repo, commit)
-		if err != nil && client.CodeOf(err) != ledger.CodeNotFound {
-			return false, err
-		}
-		claims = c.Merges
-		m.claims[commit] = claims
+// claimsOf returns the claims of the signer about a commit that need not be made again.
+func (m *mergeClaimer) claimsOf(ctx context.Context, commit string) ([]merges.Claim, error) {
+	if claims, found := m.claims[commit]; found {
+		return claims, nil
 	}
-	return slices.ContainsFunc(claims, func(c ledger.MergeClaim) bool {
-		return (m.identity == "" || c.Identity == m.identity) && match(c)
-	}), nil
+	c, err := m.c.Commit(ctx, m.repo.Org, m.repo.Repo, commit)
+	if err != nil && client.CodeOf(err) != ledger.CodeNotFound {
+		return nil, err
+	}
+	m.claims[commit] = standing(c.Merges, m.identity)
+	return m.claims[commit], nil
+}
+
+// standing returns those of the claims by an identity that may count, now or later.
+func standing(list []ledger.MergeClaim, identity string) (claims []merges.Claim) {
+	for _, c := range list {
+		if c.Identity == identity && c.Reason == "" && c.Parent != "" {
+			claims = append(claims, merges.Claim{
+				Kind: attestation.MergeKind(c.Kind), Source: c.Source, Parent: c.Parent})
+		}
+	}
+	return claims
+}
+
+// recordAll records claims. It stops at the first one that fails, unless that is due to its commit: a search goes back
+// only to the last commits that have claims.
+func (m *mergeClaimer) recordAll(ctx context.Context, claims []gitrepo.Merge, started ledger.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, maxRecordTime)
+	defer cancel()
+	if err := m.sendHistory(ctx, claims); err != nil {
+		return fmt.Errorf("nothing was claimed: %w", err)
+	}
+	var errs []error
+	for i, claim := range claims {
+		err := m.record(ctx, claim, started)
+		if err == nil {
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%s was not claimed as a %s of %s: %w", ledger.Short(claim.Commit), claim.Kind,
+			ledger.Short(claim.Source), err))
+		if left := len(claims) - i - 1; client.CodeOf(err) != ledger.CodeTooManyMerges && left > 0 {
+			errs = append(errs, fmt.Errorf("%d later merges were not claimed either (run the command again)", left))
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sendHistory sends the objects of the commits that claims are about, as far as the ledger lacks them.
+func (m *mergeClaimer) sendHistory(ctx context.Context, claims []gitrepo.Merge) error {
+	commits, err := gitrepo.Repo{Dir: "."}.MergedHistory(ctx, claims)
+	if err != nil {
+		return err
+	}
+	return registration.SendObjects(ctx, m.c.Client, m.repo.Org, m.repo.Repo, commits)
 }
 
 // record signs a claim and records it, after the objects of its commits.
@@ -153,7 +227,10 @@ func (m *mergeClaimer) record(ctx context.Context, claim gitrepo.Merge, started 
 		return err
 	}
 	for _, sha := range []string{claim.Commit, claim.Parent, claim.Source} {
-		describeCommit(ctx, m.p, m.c, m.repo, sha)
+		if !m.described[sha] {
+			describeCommit(ctx, m.p, m.c, m.repo, sha)
+			m.described[sha] = true
+		}
 	}
 	if _, _, err := m.c.Record(ctx, m.repo.Org, m.repo.Repo, envelope); err != nil {
 		return err

@@ -42,6 +42,31 @@ func (g Repo) Ancestors(ctx context.Context, commit string, q Query) (list []str
 	return list, nil
 }
 
+// MergedHistory returns the commits that say where the commits of claims come from: those that lead to the sources and
+// the parents from their merge bases, and to the commits. It lists each once, as far as the clone has them.
+func (g Repo) MergedHistory(ctx context.Context, claims []Merge) (list []string, err error) {
+	o, err := g.objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer o.close()
+	listed := make(map[string]bool)
+	for _, m := range claims {
+		out, err := o.Read(ctx, "rev-list", "--boundary", "--max-count="+strconv.Itoa(maxHistory),
+			m.Source+"..."+m.Parent, m.Commit)
+		if err != nil {
+			return nil, err
+		}
+		for sha := range strings.FieldsSeq(out) {
+			if sha = strings.TrimPrefix(sha, "-"); !listed[sha] {
+				listed[sha] = true
+				list = append(list, sha)
+			}
+		}
+	}
+	return list, nil
+}
+
 // CommitObjects returns the objects of commits, in the order of the list. It leaves out those that the clone lacks.
 func (g Repo) CommitObjects(ctx context.Context, commits []string) (objects []lineage.Object, err error) {
 	o, err := g.objects(ctx)

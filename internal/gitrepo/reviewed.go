@@ -43,6 +43,11 @@ func (g Repo) Reviewed(ctx context.Context, q Query) (r Range, err error) {
 	return r, err
 }
 
+// BranchTip returns the tip of a branch of origin or, if the clone has none, of the local branch.
+func (g Repo) BranchTip(ctx context.Context, branch string) (string, error) {
+	return g.target(ctx, Query{Target: branch})
+}
+
 // target returns the tip of the branch that a commit is meant for.
 func (g Repo) target(ctx context.Context, q Query) (string, error) {
 	if q.Base != "" {

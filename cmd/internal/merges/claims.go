@@ -3,7 +3,9 @@ package merges
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -14,21 +16,23 @@ import (
 func (f *finder) explainPath(ctx context.Context, path []step) error {
 	rebased := f.rebases(path)
 	for i, s := range path {
-		if s.source != "" {
-			if err := f.explainMerge(ctx, s); err != nil {
-				return err
-			}
-			continue
-		}
-		isRebase, err := f.explainRebases(ctx, s, rebased[i])
-		if err == nil && !isRebase && s.parent != "" {
-			err = f.explainSquash(ctx, s)
-		}
-		if err != nil {
+		if err := f.settle(ctx, f.explainStep(ctx, s, rebased[i])); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// explainStep finds the sources of a commit. rebased are the branches of which it may be the last commit.
+func (f *finder) explainStep(ctx context.Context, s step, rebased []rebase) error {
+	if s.source != "" {
+		return f.explainMerge(ctx, s)
+	}
+	isRebase, err := f.explainRebases(ctx, s, rebased)
+	if err == nil && !isRebase && s.parent != "" {
+		err = f.explainSquash(ctx, s)
+	}
+	return err
 }
 
 // explainMerge claims a merge to the mainline, and how the source came about.
@@ -49,41 +53,55 @@ func (f *finder) explainSquash(ctx context.Context, s step) error {
 	if err != nil {
 		return err
 	}
-	found, err := f.trySquash(ctx, s, f.similar(s.commit, touched))
+	found, err := f.trySquash(ctx, s, touched)
 	if err != nil || found {
 		return err
 	}
 	if touched, err = f.oldNames(ctx, touched); err != nil || len(touched) == 0 {
 		return err
 	}
-	_, err = f.trySquash(ctx, s, f.similar(s.commit, touched))
+	_, err = f.trySquash(ctx, s, touched)
 	return err
 }
 
-// trySquash claims a commit as the squash of the most similar branches. It reports whether git confirms any.
-func (f *finder) trySquash(ctx context.Context, s step, list []*branch) (found bool, err error) {
-	for _, b := range list[:min(len(list), maxTries)] {
-		ok, err := f.explainOnto(ctx, attestation.Squashed, s.sha, s.parent, b.sha)
+// trySquash claims a commit as the squash of the branches that are the most similar to it. It reports whether git
+// confirms any.
+func (f *finder) trySquash(ctx context.Context, s step, t touched) (found bool, err error) {
+	list, err := f.similar(ctx, s.commit, t)
+	if err != nil {
+		return false, err
+	}
+	tried := list[:min(len(list), f.limits.tries)]
+	likeness := math.MinInt // of the least similar one that git confirms
+	for _, c := range tried {
+		ok, err := f.explainOnto(ctx, attestation.Squashed, s.sha, s.parent, c.SHA)
 		if err != nil {
 			return false, err
 		}
-		found = found || ok
+		if ok && (!found || c.likeness < likeness) {
+			found, likeness = true, c.likeness
+		}
 	}
-	if len(list) > maxTries && !found {
-		f.undecided(fmt.Errorf("commit %s may be a squash of %d branches, and not of the %d most similar (claim it "+
-			"with 'ledgerd attest --squash-of')", ledger.Short(s.sha), len(list), maxTries))
+	more := slices.DeleteFunc(list[len(tried):], func(c candidate) bool { return c.likeness < likeness })
+	if len(more) > 0 {
+		f.undecided(fmt.Errorf("commit %s may be a squash of %d branches, of which the %d most likely were checked (claim "+
+			"others with 'ledgerd attest --squash-of')", ledger.Short(s.sha), len(tried)+len(more), len(tried)))
 	}
 	return found, nil
 }
 
 // explainRebases claims a commit as the last of branches that were rebased. It reports whether git confirms any.
 func (f *finder) explainRebases(ctx context.Context, s step, list []rebase) (found bool, err error) {
-	for _, r := range list[:min(len(list), maxTries)] {
+	for _, r := range list[:min(len(list), f.limits.tries)] {
 		ok, err := f.explainOnto(ctx, attestation.Rebased, s.sha, r.onto, r.source)
 		if err != nil {
 			return false, err
 		}
 		found = found || ok
+	}
+	if more := len(list) - f.limits.tries; more > 0 {
+		f.undecided(fmt.Errorf("commit %s may be a rebase of %d more branches than the %d that were checked",
+			ledger.Short(s.sha), more, f.limits.tries))
 	}
 	return found, nil
 }
@@ -119,36 +137,59 @@ func (f *finder) passOn(
 	return nil
 }
 
-// try adds a claim if git confirms it and it is not made yet. It reports whether git confirms it.
+// try adds a claim if its parent is on the mainline or in a queue, if git confirms it, and if it is not made yet. It
+// reports whether the commit is known to have the source.
 func (f *finder) try(ctx context.Context, kind attestation.MergeKind, commit, source, parent string) (bool, error) {
-	if commit == source || source == parent {
+	claim, both := Claim{kind, source, parent}, pair{commit, source}
+	if commit == source || source == parent || !f.main[parent] && !f.queued[parent] || f.refuted[claimKey{commit, claim}] {
 		return false, nil
 	}
-	key := claimKey{commit, source}
-	if ok, found := f.tried[key]; found {
-		return ok, nil
+	if f.confirmed[both] {
+		return true, nil
 	}
-	if f.query.IsClaimed != nil {
-		if ok, err := f.query.IsClaimed(ctx, commit, source); err != nil || ok {
-			f.tried[key] = ok
-			return ok, err
-		}
+	made, err := f.claimsOf(ctx, commit)
+	if err != nil {
+		return false, err
+	}
+	if slices.Contains(made, claim) {
+		f.confirmed[both] = true
+		return true, nil
+	}
+	if f.isEnough(commit, len(made)) {
+		return false, nil
 	}
 
 	m, err := f.Check(ctx, gitrepo.Merge{Kind: kind, Commit: commit, Source: source, Parent: parent})
-	switch {
-	case gitrepo.IsNoMerge(err):
-		f.tried[key] = false
-	case gitrepo.IsIncomplete(err):
-		f.tried[key] = false
-		f.undecided(err)
-	case err != nil:
-		return false, err
-	default:
-		f.tried[key] = true
+	if err == nil {
+		f.confirmed[both] = true
+		f.claimed[commit]++
 		f.Claims = append(f.Claims, m)
+		return true, nil
 	}
-	return f.tried[key], nil
+	f.refuted[claimKey{commit, claim}] = true
+	if gitrepo.IsNoMerge(err) {
+		return false, nil
+	}
+	return false, f.settle(ctx, err)
+}
+
+// isEnough reports whether a commit has all the claims that it may have, or the search has made all checks that it may.
+// made is the number of claims that were made before.
+func (f *finder) isEnough(commit string, made int) bool {
+	n := made + f.claimed[commit]
+	switch {
+	case n > f.limits.claims || f.checks > f.limits.checks:
+		return true // which was noted
+	case n == f.limits.claims:
+		f.claimed[commit]++
+		f.undecided(fmt.Errorf("commit %s may have more sources than the %d that are claimed", ledger.Short(commit), n))
+		return true
+	}
+	if f.checks++; f.checks > f.limits.checks {
+		f.undecided(fmt.Errorf("more than %d pairs of commits may be merges: the others were not checked", f.limits.checks))
+		return true
+	}
+	return false
 }
 
 // explainSource claims how a commit that comes to the mainline came about: by updates from it, or from earlier heads of
@@ -159,7 +200,7 @@ func (f *finder) explainSource(ctx context.Context, source, parent string) ([]st
 		return list, nil
 	}
 	f.sources[source] = nil
-	list, err := f.log(ctx, "--topo-order", source, "^"+parent)
+	list, err := f.log(ctx, "--topo-order", "--max-count="+strconv.Itoa(f.limits.branch), source, "^"+parent)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
@@ -225,7 +266,7 @@ func (f *finder) explainEarlier(ctx context.Context, head, parent string) (sourc
 		return nil, err
 	}
 
-	for _, source := range earlier[:min(len(earlier), maxTries)] {
+	for _, source := range earlier[:min(len(earlier), f.limits.tries)] {
 		ahead, err := f.MergeBase(ctx, source, head)
 		if err != nil {
 			return nil, err
@@ -247,10 +288,11 @@ func (f *finder) explainEarlier(ctx context.Context, head, parent string) (sourc
 // explainHeads claims the updates of branches that are not merged, and their rebases.
 func (f *finder) explainHeads(ctx context.Context) error {
 	for _, b := range slices.Backward(f.branches) {
-		if err := f.explainUpdates(ctx, b.commits); err != nil {
-			return err
+		err := f.explainUpdates(ctx, b.commits)
+		if err == nil {
+			_, err = f.explainEarlier(ctx, b.SHA, f.query.Mainline)
 		}
-		if _, err := f.explainEarlier(ctx, b.sha, f.query.Mainline); err != nil {
+		if err := f.settle(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -263,25 +305,33 @@ func (f *finder) explainQueues(ctx context.Context, g gitrepo.Repo) error {
 	if err != nil {
 		return err
 	}
-	for _, tip := range tips[:min(len(tips), maxCommits)] {
-		list, err := f.log(ctx, "--first-parent", tip.SHA, "^"+f.query.Mainline)
-		if err != nil {
-			return err
-		}
-		if len(list) == 0 || len(list) > maxCommits || len(list[len(list)-1].parents) == 0 ||
-			!f.main[list[len(list)-1].parents[0]] {
-			continue // it does not follow the mainline
-		}
-
-		var path []step
-		for _, c := range slices.Backward(list) {
-			s := step{commit: c}
-			s.parent, s.source = sides(c, false)
-			path = append(path, s)
-		}
-		if err := f.explainPath(ctx, path); err != nil {
+	if more := len(tips) - f.limits.commits; more > 0 {
+		f.undecided(fmt.Errorf("%d refs of queues were not searched: only the latest %d are", more, f.limits.commits))
+	}
+	for _, tip := range tips[:min(len(tips), f.limits.commits)] {
+		if err := f.settle(ctx, f.explainQueue(ctx, tip.SHA)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// explainQueue finds the sources of the commits in a queue. It is a no-op if they do not follow the mainline.
+func (f *finder) explainQueue(ctx context.Context, tip string) error {
+	list, err := f.log(ctx, "--first-parent", "--max-count="+strconv.Itoa(f.limits.commits), tip, "^"+f.query.Mainline)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	first := list[len(list)-1]
+	if len(first.parents) == 0 || !f.main[first.parents[0]] {
+		return nil
+	}
+	var path []step
+	for _, c := range slices.Backward(list) {
+		s := step{commit: c}
+		s.parent, s.source = sides(c, false)
+		path = append(path, s)
+		f.queued[c.sha] = true
+	}
+	return f.explainPath(ctx, path)
 }

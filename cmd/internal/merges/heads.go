@@ -18,12 +18,16 @@ func headRefs() []string {
 
 // queueRefs returns those of merge queues and trains.
 func queueRefs() []string {
-	return []string{remotes + "gh-readonly-queue", "refs/heads/gh-readonly-queue", "refs/merge-requests/*/train"}
+	return []string{remotes + queueBranches, "refs/heads/" + queueBranches, "refs/merge-requests/*/train"}
 }
 
-const remotes = "refs/remotes/origin/"
+const (
+	remotes       = "refs/remotes/origin/"
+	queueBranches = "gh-readonly-queue/"
+)
 
-// readHeads reads the heads of branches: those of the query and those of the clone, the latest first.
+// readHeads reads the heads of branches: those of the query and those of the clone. If there are too many, the ones
+// with evidence come first, and then the latest.
 func (f *finder) readHeads(ctx context.Context, g gitrepo.Repo) error {
 	refs, err := f.refs(ctx, g, headRefs())
 	if err != nil {
@@ -31,23 +35,46 @@ func (f *finder) readHeads(ctx context.Context, g gitrepo.Repo) error {
 	}
 	f.named = append(slices.Clone(f.query.Heads), refs...)
 	list := slices.Clone(f.named)
+	slices.SortStableFunc(list, func(a, b Head) int { return cmp.Compare(b.Evidence, a.Evidence) })
 	seen := make(map[string]bool)
 	list = slices.DeleteFunc(list, func(h Head) bool {
-		isDouble := seen[h.SHA] || f.main[h.SHA]
+		isNone := seen[h.SHA] || f.main[h.SHA] || h.Branch == "HEAD" || h.Branch == f.query.Branch ||
+			strings.HasPrefix(h.Branch, queueBranches)
 		seen[h.SHA] = true
-		return isDouble
+		return isNone
 	})
-	if len(list) > maxHeads {
-		f.undecided(fmt.Errorf("%d heads of branches were not searched: only the latest %d are", len(list)-maxHeads,
-			maxHeads))
-		list = list[:maxHeads]
+
+	ids := make([]string, len(list))
+	for i, h := range list {
+		ids[i] = h.SHA
 	}
-	return f.readBranches(ctx, list)
+	present, err := f.Present(ctx, ids)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(h Head) bool { return !present[h.SHA] })
+	return f.readBranches(ctx, f.atMost(list))
+}
+
+// atMost cuts a list of heads, which begins with those that have been reviewed, to the limit. Half of it is for others:
+// the heads that updates make are new.
+func (f *finder) atMost(list []Head) []Head {
+	excess := len(list) - f.limits.heads
+	if excess <= 0 {
+		return list
+	}
+	f.undecided(fmt.Errorf("%d heads of branches were not searched: only the latest %d are", excess, f.limits.heads))
+	reviewed := slices.IndexFunc(list, func(h Head) bool { return h.Evidence < Reviewed })
+	if reviewed < 0 {
+		reviewed = len(list)
+	}
+	first := min(reviewed, max(f.limits.heads/2, f.limits.heads-(len(list)-reviewed)))
+	return slices.Concat(list[:first], list[reviewed:reviewed+f.limits.heads-first])
 }
 
 // refs lists refs of the clone, those with the latest commits first.
 func (f *finder) refs(ctx context.Context, g gitrepo.Repo, patterns []string) ([]Head, error) {
-	args := []string{"for-each-ref", "--sort=-committerdate", "--count=" + strconv.Itoa(10*maxHeads),
+	args := []string{"for-each-ref", "--sort=-committerdate", "--count=" + strconv.Itoa(10*f.limits.heads),
 		"--format=%(objectname) %(objecttype) %(refname)"}
 	out, err := g.Read(ctx, append(args, patterns...)...)
 	if err != nil {
@@ -63,52 +90,68 @@ func (f *finder) refs(ctx context.Context, g gitrepo.Repo, patterns []string) ([
 		if !isBranch {
 			name = ""
 		}
-		list = append(list, Head{name, fields[0]})
+		list = append(list, Head{Branch: name, SHA: fields[0]})
 	}
 	return list, nil
 }
 
-// readBranches reads the commits of branches that the clone has and the mainline lacks.
+// readBranches reads the commits of branches that the mainline lacks.
 func (f *finder) readBranches(ctx context.Context, heads []Head) error {
-	ids := make([]string, len(heads))
-	for i, h := range heads {
-		ids[i] = h.SHA
-	}
-	present, err := f.Present(ctx, ids)
-	if err != nil {
-		return err
-	}
-	heads = slices.DeleteFunc(heads, func(h Head) bool { return !present[h.SHA] })
 	if len(heads) == 0 {
 		return nil
 	}
-
-	args := []string{"--topo-order"}
+	var args []string
 	for _, h := range heads {
 		args = append(args, h.SHA)
 	}
-	list, err := f.log(ctx, append(args, "^"+f.query.Mainline)...)
+	list, err := f.branchLog(ctx, f.limits.older, args...)
 	if err != nil {
 		return err
 	}
+	isCut := len(list) == f.limits.older // one branch may be all of it
+	long := 0
 	for _, h := range heads {
-		if b := newBranch(h, list); len(b.commits) > 0 {
+		if isCut {
+			if list, err = f.branchLog(ctx, f.limits.branch+1, h.SHA); err != nil {
+				return err
+			}
+		}
+		b := newBranch(h, list, f.limits.branch)
+		if len(b.commits) > 0 {
 			f.branches = append(f.branches, b)
 		}
+		if len(b.commits) == f.limits.branch {
+			long++
+		}
 	}
-	return f.readTouched(ctx)
+	if long > 0 {
+		f.undecided(fmt.Errorf("%d branches have %d commits or more that %s lacks: only the latest were searched", long,
+			f.limits.branch, f.query.Branch))
+	}
+	return nil
 }
 
-// newBranch returns the branch with a head, from the commits that the mainline lacks, the latest first.
-func newBranch(h Head, latestFirst []commit) *branch {
-	b := &branch{sha: h.SHA, name: h.Branch, patches: make(map[string]bool)}
+// branchLog reads commits that the mainline lacks, at most so many, the latest first.
+func (f *finder) branchLog(ctx context.Context, most int, heads ...string) ([]commit, error) {
+	args := append([]string{"--topo-order", "--max-count=" + strconv.Itoa(most)}, heads...)
+	return f.log(ctx, append(args, "^"+f.query.Mainline)...)
+}
+
+// newBranch returns the branch with a head, with at most so many of the commits that the mainline lacks, the latest
+// first.
+func newBranch(h Head, latestFirst []commit, most int) *branch {
+	b := &branch{Head: h, patches: make(map[string]bool)}
 	reached := map[string]bool{h.SHA: true}
 	for _, c := range latestFirst {
-		if !reached[c.sha] {
+		if !reached[c.sha] || len(b.commits) == most {
 			continue
+		}
+		if c.sha == h.SHA {
+			b.tree = c.tree
 		}
 		b.commits = append(b.commits, c)
 		if len(c.parents) < 2 {
+			b.singles++
 			b.patches[c.patch] = true
 		}
 		for _, parent := range c.parents {
@@ -116,88 +159,6 @@ func newBranch(h Head, latestFirst []commit) *branch {
 		}
 	}
 	return b
-}
-
-// readTouched reads what the branches change since their merge bases with the mainline.
-func (f *finder) readTouched(ctx context.Context) error {
-	for _, b := range f.branches {
-		base, err := f.MergeBase(ctx, f.query.Mainline, b.sha)
-		if err != nil {
-			return err
-		}
-		if base == "" {
-			continue
-		}
-		if b.touched, err = f.difference(ctx, base, b.sha); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// similar returns the branches that change some of the same files as a commit, or have it, the most similar first.
-func (f *finder) similar(c commit, t touched) []*branch {
-	common := make(map[*branch]int)
-	var list []*branch
-	for _, b := range f.branches {
-		n := 0
-		for name := range t {
-			if b.touched[name] {
-				n++
-			}
-		}
-		if n > 0 || b.patches[c.patch] {
-			common[b] = 2*n - len(b.touched)
-			list = append(list, b)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b *branch) int { return cmp.Compare(common[b], common[a]) })
-	return list
-}
-
-// difference reads what changes between two commits.
-func (f *finder) difference(ctx context.Context, from, to string) (touched, error) {
-	out, err := f.Read(ctx, "diff-tree", "-r", "--raw", "--no-abbrev", "--no-renames", from, to)
-	if err != nil {
-		return nil, err
-	}
-	t := make(touched)
-	for line := range strings.Lines(out) {
-		meta, path, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		fields := strings.Fields(meta) // old mode, new mode, old blob, new blob, status
-		if len(fields) != 5 {
-			continue
-		}
-		t[path] = true
-		if fields[4] == "M" {
-			t[fields[2]+" "+fields[3]] = true
-		}
-	}
-	return t, nil
-}
-
-// oldNames returns the names that files which the mainline has renamed lately had before, of those that are touched.
-func (f *finder) oldNames(ctx context.Context, t touched) (touched, error) {
-	if f.renamed == nil {
-		f.renamed = make(map[string]string)
-		out, err := f.Read(ctx, "log", "--first-parent", "--diff-merges=first-parent", "--max-count="+
-			strconv.Itoa(maxCommits), "--format=", "-M", "--diff-filter=R", "--name-status", f.query.Mainline)
-		if err != nil {
-			return nil, err
-		}
-		for line := range strings.Lines(out) {
-			if fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(fields) == 3 {
-				f.renamed[fields[2]] = fields[1]
-			}
-		}
-	}
-	old := make(touched)
-	for name := range t {
-		if before := f.renamed[name]; before != "" {
-			old[before] = true
-		}
-	}
-	return old, nil
 }
 
 // update returns the parents of a commit that merges the mainline into a branch: exactly one is on the mainline.
@@ -225,7 +186,7 @@ func (f *finder) below(head string, commits []commit) (list []string) {
 	return list
 }
 
-// earlier returns the heads that the branches with a head have had, the latest first.
+// earlier returns the heads that the branches with a head have had, those with evidence first, and then the latest.
 func (f *finder) earlier(head string) (list []string) {
 	names := make(map[string]bool)
 	for _, h := range f.named {
@@ -233,10 +194,15 @@ func (f *finder) earlier(head string) (list []string) {
 			names[h.Branch] = true
 		}
 	}
+	var heads []Head
 	for _, h := range f.named {
 		if names[h.Branch] && h.SHA != head {
-			list = append(list, h.SHA)
+			heads = append(heads, h)
 		}
+	}
+	slices.SortStableFunc(heads, func(a, b Head) int { return cmp.Compare(b.Evidence, a.Evidence) })
+	for _, h := range heads {
+		list = append(list, h.SHA)
 	}
 	return list
 }
@@ -247,11 +213,11 @@ func (f *finder) rebases(path []step) map[int][]rebase {
 	for _, b := range f.branches {
 		for last := len(path) - 1; last > 0; last-- {
 			first := last
-			for first >= 0 && path[first].source == "" && b.patches[path[first].patch] {
+			for first >= 0 && last-first < b.singles && path[first].source == "" && b.patches[path[first].patch] {
 				first--
 			}
 			if last-first > 1 && path[first+1].parent != "" {
-				result[last] = append(result[last], rebase{path[first+1].parent, b.sha})
+				result[last] = append(result[last], rebase{path[first+1].parent, b.SHA})
 			}
 			last = min(last, first+1)
 		}

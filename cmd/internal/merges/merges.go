@@ -10,27 +10,25 @@ import (
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 )
 
-// Find searches for merges since the last time. It needs no work tree. When the context ends, it returns what it
-// has found until then, and the rest is undecided.
+// Find searches for merges since the last time. It needs no work tree. At the deadline of the context, it returns what
+// it has found until then, and the rest is undecided. gitrepo.IsIncomplete reports that an error is due to history that
+// the clone lacks.
 func Find(ctx context.Context, g gitrepo.Repo, q Query) (r Result, err error) {
 	checker, err := g.MergeChecker(ctx)
-	if err != nil {
-		return r, err
+	if err == nil {
+		f := newFinder(checker, q)
+		err = errors.Join(f.find(ctx, g), checker.Close())
+		r = f.Result
 	}
-	defer func() { err = errors.Join(err, checker.Close()) }()
-
-	f := finder{MergeChecker: checker, query: q, tried: make(map[claimKey]bool),
-		sources: make(map[string][]string)}
-	err = f.find(ctx, g)
-	if ctx.Err() != nil {
-		f.undecided(fmt.Errorf("the search for merges took too long: %w", context.Cause(ctx)))
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		r.Undecided = append(r.Undecided, fmt.Errorf("the search for merges took too long: %w", context.Cause(ctx)))
 		err = nil
 	}
-	return f.Result, err
+	return r, err
 }
 
 func (f *finder) find(ctx context.Context, g gitrepo.Repo) error {
-	path, err := f.newCommits(ctx)
+	path, err := f.readMainline(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package merges
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 // A history is a repository whose commits have names, as tags. Its first commit is A, on main; topic has changed one
@@ -20,7 +22,7 @@ type history struct {
 	gitrepotest.Forest
 	t     *testing.T
 	heads []Head
-	tips  []string
+	query Query // without its commits
 }
 
 const lines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
@@ -47,7 +49,7 @@ func (h *history) do(commands ...string) {
 // known is what the ledger knows of a branch: its commits, the latest first.
 func (h *history) known(branch string, names ...string) {
 	for _, name := range names {
-		h.heads = append(h.heads, Head{branch, h.Git("rev-parse", name)})
+		h.heads = append(h.heads, Head{Branch: branch, SHA: h.Git("rev-parse", name)})
 	}
 }
 
@@ -64,8 +66,17 @@ func (h *history) find(mainline, done string) []string {
 func (h *history) result(ctx context.Context, g gitrepo.Repo, mainline, done string) Result {
 	h.t.Helper()
 	done = h.Git("rev-parse", done)
-	q := Query{Mainline: h.Git("rev-parse", mainline), Heads: h.heads, Tips: h.tips,
-		IsDone: func(_ context.Context, sha string) (bool, error) { return sha == done, nil }}
+	q := h.query
+	q.Commit, q.Branch, q.Heads = h.Git("rev-parse", mainline), "main", h.heads
+	q.Mainline = cmp.Or(q.Mainline, q.Commit)
+	if q.Claims == nil {
+		q.Claims = func(_ context.Context, sha string) ([]Claim, error) {
+			if sha == done {
+				return []Claim{{attestation.Squashed, done, done}}, nil
+			}
+			return nil, nil
+		}
+	}
 	r, err := Find(ctx, g, q)
 	must.OK(h.t, err)
 	return r
@@ -156,7 +167,7 @@ func TestButtons(t *testing.T) {
 			h.do("tag M", "merge -q --no-ff --no-edit topic", "tag C")
 		}, []string{"U<-T on B: update", "C<-U on M: merge", "C<-T on M: rebase"}},
 		"an update that the mainline is moved forward to": {func(h *history) {
-			h.tips = []string{h.Git("rev-parse", "B")}
+			h.query.Before = h.Git("rev-parse", "B")
 			update(h)
 			h.do("merge -q --ff-only topic")
 		}, []string{"U<-T on B: merge"}},
@@ -347,27 +358,5 @@ func TestShallowCloneIsUndecided(t *testing.T) {
 				t.Errorf("depth %s: %v", depth, err)
 			}
 		}
-	}
-}
-
-// A claim that is made already is not made again, but those that rest on it are.
-func TestClaimsAreMadeOnce(t *testing.T) {
-	h := newHistory(t)
-	h.do("checkout -q topic", "merge -q --no-edit main", "tag U", "checkout -q main", "merge -q --squash topic",
-		"commit -q -m C", "tag C", "update-ref refs/pull/1/head U")
-	q := Query{Mainline: h.Git("rev-parse", "C"), IsClaimed: func(_ context.Context, commit, _ string) (bool, error) {
-		return commit == h.Git("rev-parse", "U"), nil
-	}}
-	r, err := Find(t.Context(), gitrepo.Repo{Dir: h.Dir}, q)
-	must.OK(t, err)
-	if got := h.names(r); !slices.Equal(got, []string{"C<-U on B: squash", "C<-T on B: squash"}) {
-		t.Errorf("claims: %q", got)
-	}
-
-	ctx, cancel := context.WithCancel(t.Context())
-	q.IsClaimed = func(context.Context, string, string) (bool, error) { cancel(); return false, nil }
-	r, err = Find(ctx, gitrepo.Repo{Dir: h.Dir}, q)
-	if err != nil || len(r.Undecided) != 1 {
-		t.Errorf("after the end of the time: %+v, %v", r, err)
 	}
 }

@@ -2,32 +2,67 @@ package merges
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
-// The limits of one search.
-const (
-	maxCommits = 200 // of the mainline, and of one branch of a queue
-	maxHeads   = 500
-	maxTries   = 16 // sources that are checked for one commit
-)
+// limits are those of one search.
+type limits struct {
+	commits   int           // of the mainline, and of one queue
+	lookback  int           // commits of the mainline that are searched although the one before them has claims
+	older     int           // commits of the mainline that a branch may be behind
+	heads     int           // of branches
+	branch    int           // commits of one branch
+	tries     int           // sources that are checked for one commit
+	claims    int           // of one commit; the ledger takes 16, some of them by others
+	checks    int           // of all commits
+	undecided int           // commits, or groups of them, that are reported
+	checkTime time.Duration // of one check
+}
+
+func defaultLimits() limits {
+	return limits{commits: 200, lookback: 20, older: 20_000, heads: 500, branch: 500, tries: 16, claims: 12, checks: 2000,
+		undecided: 50, checkTime: 30 * time.Second}
+}
 
 // A Head is a commit that a branch has or had.
-type Head struct{ Branch, SHA string }
+type Head struct {
+	Branch   string // "" if it is not known
+	SHA      string
+	Evidence Evidence
+}
 
-// A Query says where to search. The functions may be nil.
+// Evidence is what the ledger has about a commit, and may carry.
+type Evidence int
+
+// The kinds of evidence, the one that matters most last.
+const (
+	NoEvidence Evidence = iota
+	Attested
+	Reviewed
+)
+
+// A Claim says that a commit is a clean merge of a commit of the mainline, the parent, and another commit, the source.
+type Claim struct {
+	Kind           attestation.MergeKind
+	Source, Parent string
+}
+
+// A Query says where to search.
 type Query struct {
-	// Mainline is a commit of the branch that the forge protects.
-	Mainline string
-	// Tips are commits that the mainline is known to have had as its tip.
-	Tips []string
+	// Commit is the one of the mainline up to which merges are searched.
+	Commit string
+	// Mainline is the tip of the branch that the forge protects, and Branch its name.
+	Mainline, Branch string
+	// Before is the tip that the mainline had before, if that is known from the forge.
+	Before string
 	// Heads are commits that branches have or had, in addition to the refs of the clone, the latest of a branch first.
 	Heads []Head
-	// IsDone reports whether a search has handled a commit of the mainline, and with it those before.
-	IsDone func(ctx context.Context, commit string) (bool, error)
-	// IsClaimed reports whether the claim is made already.
-	IsClaimed func(ctx context.Context, commit, source string) (bool, error)
+	// Claims returns the claims about a commit that are made already, and need not be made again. It may be nil.
+	Claims func(ctx context.Context, commit string) ([]Claim, error)
 }
 
 // A Result has what a search has found.
@@ -43,23 +78,44 @@ type Result struct {
 type finder struct {
 	*gitrepo.MergeChecker
 	Result
+	limits limits
 
-	query    Query
-	named    []Head            // of the query and the clone
-	branches []*branch         // with commits that the mainline lacks
-	main     map[string]bool   // commits of the mainline, by first parents
-	tried    map[claimKey]bool // whether git confirmed a claim
-	sources  map[string][]string
-	renamed  map[string]string // old names of files by the new ones; nil until they are needed
+	query     Query
+	named     []Head            // of the query and the clone
+	branches  []*branch         // with commits that the mainline lacks
+	touchRead bool              // whether it was read what the branches change
+	main      map[string]bool   // commits of the mainline, by first parents
+	queued    map[string]bool   // commits of queues, which follow the mainline
+	confirmed map[pair]bool     // what git or the ledger have confirmed
+	refuted   map[claimKey]bool // what git has not
+	claimed   map[string]int    // the number of claims by commit
+	checks    int
+	sources   map[string][]string
+	renamed   map[string]string // old names of files by the new ones; nil until they are needed
 }
 
+func newFinder(checker *gitrepo.MergeChecker, q Query) *finder {
+	f := &finder{MergeChecker: checker, limits: defaultLimits(), query: q,
+		main: make(map[string]bool), queued: make(map[string]bool), confirmed: make(map[pair]bool),
+		refuted: make(map[claimKey]bool), claimed: make(map[string]int), sources: make(map[string][]string)}
+	f.Timeout = f.limits.checkTime
+	return f
+}
+
+// A pair is a commit and one of its sources: the ledger has one claim of a person about it.
+type pair struct{ commit, source string }
+
 // A claimKey identifies a claim in one search.
-type claimKey struct{ commit, source string }
+type claimKey struct {
+	commit string
+	Claim
+}
 
 // A commit is what git says about one.
 type commit struct {
 	sha     string
 	parents []string
+	tree    string
 	// patch is what a rebase keeps of a commit: author, time and subject.
 	patch string
 }
@@ -73,11 +129,12 @@ type step struct {
 
 // A branch is a commit that a branch has or had, which the mainline does not contain.
 type branch struct {
-	sha  string
-	name string // "" if it is not known
+	Head
+	tree string
 	// commits are those that the mainline lacks, the latest first.
 	commits []commit
-	patches map[string]bool // of the commits
+	singles int             // the number of commits that merge nothing
+	patches map[string]bool // of these
 	touched touched         // what they change together
 }
 
@@ -91,4 +148,22 @@ type rebase struct {
 	source string // the head of the branch
 }
 
-func (f *finder) undecided(err error) { f.Undecided = append(f.Undecided, err) }
+// undecided notes what could not be decided.
+func (f *finder) undecided(err error) {
+	switch n := len(f.Undecided); {
+	case n < f.limits.undecided:
+		f.Undecided = append(f.Undecided, err)
+	case n == f.limits.undecided:
+		f.Undecided = append(f.Undecided, fmt.Errorf("more than %d commits were not decided", n))
+	}
+}
+
+// settle notes an error that is about some commits only, so that the search goes on with others. It returns errors that
+// end the search.
+func (f *finder) settle(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	f.undecided(f.Explain(ctx, err))
+	return nil
+}
