@@ -183,17 +183,22 @@ func standing(list []ledger.MergeClaim, identity string) (claims []merges.Claim)
 	return claims
 }
 
-// recordAll records claims. It stops at the first one that fails, unless that is due to its commit: a search goes back
-// only to the last commits that have claims.
+// recordAll records claims, after the objects of their commits.
 func (m *mergeClaimer) recordAll(ctx context.Context, claims []gitrepo.Merge, started ledger.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, maxRecordTime)
 	defer cancel()
 	if err := m.sendHistory(ctx, claims); err != nil {
 		return fmt.Errorf("nothing was claimed: %w", err)
 	}
+	return inOrder(claims, func(claim gitrepo.Merge) error { return m.record(ctx, claim, started) })
+}
+
+// inOrder records claims. It stops at the first one that fails, unless that is due to its commit: the next search goes
+// back only to the last commits that have claims.
+func inOrder(claims []gitrepo.Merge, record func(gitrepo.Merge) error) error {
 	var errs []error
 	for i, claim := range claims {
-		err := m.record(ctx, claim, started)
+		err := record(claim)
 		if err == nil {
 			continue
 		}
