@@ -50,19 +50,41 @@ func TestCIDocs(t *testing.T) {
 			if name != "GitHub" && name != "GitLab" {
 				testenv.From(t, testenv.Full, "takes ten seconds")
 			}
-			testscript.Run(t, testscript.Params{
-				Files:               []string{"testdata/ci_docs.txtar"},
-				RequireExplicitExec: true,
-				Setup: func(env *testscript.Env) error {
-					env.Vars = append(env.Vars, variables...)
-					return setUpScript(env)
-				},
-				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"exits": scriptExits, "await": scriptAwait, "grab": scriptGrab, "job": scriptJob, "get": scriptGet,
-					"example": scriptExample, "manifest": scriptManifest,
-				},
-			})
+			runExample(t, "testdata/ci_docs.txtar", variables)
 		})
+	}
+}
+
+// runExample runs a script with an example, which the variables name.
+func runExample(t *testing.T, script string, variables []string) {
+	testscript.Run(t, testscript.Params{
+		Files:               []string{script},
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Vars = append(env.Vars, variables...)
+			return setUpScript(env)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": scriptExits, "await": scriptAwait, "grab": scriptGrab, "job": scriptJob, "get": scriptGet,
+			"example": scriptExample, "manifest": scriptManifest,
+		},
+	})
+}
+
+// TestMainlineJobs runs the jobs of docs/ci that claim merges, from a click on "Update branch" to a gate that opens.
+func TestMainlineJobs(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes some seconds")
+	if runtime.GOOS == "windows" {
+		t.Skip("the examples are for a Unix shell")
+	}
+	testenv.Need(t, "bash")
+	t.Parallel()
+	for name, variables := range map[string][]string{
+		"GitHub": {"EXAMPLE=github-mainline.yml", "AFTER_TESTS=github_workflow_run", "PUSH=github_push",
+			"SCHEDULE=github_schedule"},
+		"GitLab": {"EXAMPLE=gitlab-ci.yml", "AFTER_TESTS=gitlab_push", "PUSH=gitlab_push", "SCHEDULE=gitlab_push"},
+	} {
+		t.Run(name, func(t *testing.T) { runExample(t, "testdata/ci_mainline.txtar", variables) })
 	}
 }
 
@@ -189,6 +211,8 @@ func expand(ts *testscript.TestScript, value string) string {
 			return ts.Getenv("LEDGERD_TOKEN")
 		case "secrets.LEDGERD_KEY":
 			return ts.ReadFile(ts.Getenv("LEDGERD_KEY"))
+		case "secrets.LEDGERD_MAINLINE_KEY":
+			return ts.ReadFile(ts.Getenv("LEDGERD_MAINLINE_KEY"))
 		case "secrets.LEDGERD_DEPLOY_KEY":
 			return ts.ReadFile(ts.Getenv("LEDGERD_DEPLOY_KEY"))
 		case "needs.test.result == 'success' && 'pass' || 'fail'":
