@@ -59,8 +59,9 @@ that its tree is exactly what git (2.38 or later) makes of its first parent and
 the given commit, without conflicts. If it is not, the paths that differ are
 named and nothing is signed. Configuration, attributes and merge drivers are
 ignored. Evidence about the given commit then carries to requirements with
-carry: ["merge"], if the first parent had reached their state; see
-docs/policy.md. All three commits must be in the work tree, which registers them.
+carry: ["merge"], as long as the first parent meets them, too; see
+docs/evidence.md. All three commits must be in the work tree, which registers
+them. 'commit register --key' finds merges by itself.
 
 With --artifact-index, the statement names the images of a multi-arch image, so
 that 'ledgerd gate --artifact' knows the commit of each platform: give it what
@@ -96,7 +97,7 @@ EXIT STATUS
   ledgerd attest acme/api --predicate build:image --status pass --artifact-index index.json --key ci.key
   ledgerd attest acme/api --commit HEAD --predicate review:code --status pass --key alice.key --cert alice.crt
   ledgerd attest acme/api --ci --predicate test:go -- go test ./...
-  ledgerd attest acme/api --commit HEAD --squash-of feature/login --key queue.key
+  ledgerd attest acme/api --commit HEAD --squash-of feature/login --key mainline.key
   ledgerd attest acme/api --statement provenance.json --key ci.key
   ledgerd attest acme/api --envelope bundle.json
   curl -s https://registry.npmjs.org/-/npm/v1/attestations/app@1.0.0 | ledgerd attest acme/api --envelope -

@@ -123,14 +123,15 @@ replaced if origin has the branch at the commit, or if origin does not answer
 and the job is the first of the push that has moved the branch back from the
 tip. Otherwise the command says which tip stays, and how to replace it.
 
-With --key, in a job of the mainline, REV must be a commit of the mainline. The
-command then finds with git (2.38 or later) which merges, squashes, rebases and
-updates of branches have happened since the last time, on the mainline, in merge
-queues and on branches, and claims them, the oldest first; see docs/evidence.md.
-It searches the heads of branches that the clone or the ledger has, checks
-nothing out, and examines at most 200 commits of the mainline and 500 heads, for
-at most 5 minutes. What 'ledgerd attest --squash-of' and --merge-of would refuse
-is not claimed.`,
+With --key, in a job of the mainline, the command also finds with git (2.38 or
+later) which merges, squashes, rebases and updates of branches have happened
+since the last time, on the mainline, in merge queues and on branches, and claims
+them, the oldest first; see docs/evidence.md. REV must be among the first parents
+of the repo's default branch, as origin has it. The command searches the heads of
+branches that the clone or the ledger has, checks nothing out, and examines at
+most 200 commits of the mainline and 500 heads, for at most 5 minutes. What
+'ledgerd attest --squash-of' and --merge-of would refuse is not claimed. It stops
+at the first claim that is not recorded; run it again.`,
 		Example: `  ledgerd commit register acme/api HEAD --key mainline.key
   ledgerd commit register acme/api
   ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,

@@ -86,6 +86,7 @@ func (m *mergeClaimer) find(ctx context.Context, commit string, fetch bool, job 
 	for _, h := range q.Heads {
 		commits = append(commits, h.SHA)
 	}
+
 	ctx, cancel := context.WithTimeoutCause(ctx, maxSearchTime, fmt.Errorf("more than %v", maxSearchTime))
 	defer cancel()
 	git := gitrepo.Repo{Dir: "."}

@@ -100,6 +100,7 @@ func TestSearchesDeepen(t *testing.T) {
 	} {
 		ctx := &lateContext{Context: t.Context()}
 		n := 0
+
 		got, err := deepen(ctx, func(i int) (merges.Result, bool, error) {
 			if n++; i != n-1 || i >= len(row.attempts) {
 				t.Fatalf("%s: attempt %d", name, i)
@@ -108,6 +109,7 @@ func TestSearchesDeepen(t *testing.T) {
 			ctx.late = a.late
 			return a.Result, a.more, a.err
 		})
+
 		if len(got.Claims) != row.want || !errors.Is(err, row.err) || n != len(row.attempts) {
 			t.Errorf("%s: %d claims after %d attempts, %v", name, len(got.Claims), n, err)
 		}

@@ -21,6 +21,9 @@ const (
 // ErrDeepen is the cause of errors about history that a shallow clone lacks: what to do.
 var ErrDeepen = errors.New("fetch the missing history, for example with 'git fetch --unshallow'")
 
+// errPartialMerge is the cause of errors about files of commits that a partial clone lacks.
+var errPartialMerge = errors.New("this clone is partial and may lack files of the commits (clone without --filter)")
+
 // Why a commit has no change record.
 var (
 	errMainline = errors.New("this clone has neither its remote's HEAD branch nor the repo's default branch, " +

@@ -31,6 +31,7 @@ func TestFetchHeads(t *testing.T) {
 				must.OK(t, err)
 				present, err := clone.lacking(t.Context(), []string{h.head})
 				must.OK(t, err)
+
 				if got := len(present) == 0; got != row.want {
 					t.Errorf("fetched %v, want %v", got, row.want)
 				}

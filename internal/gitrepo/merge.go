@@ -103,8 +103,6 @@ func (c *MergeChecker) Explain(ctx context.Context, err error) error {
 	return err
 }
 
-var errPartialMerge = errors.New("this clone is partial and may lack files of the commits (clone without --filter)")
-
 // Present reports which of the commits the repository has.
 func (c *MergeChecker) Present(ctx context.Context, commits []string) (map[string]bool, error) {
 	return c.present(ctx, "commit", commits)

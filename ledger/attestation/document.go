@@ -91,7 +91,7 @@ const ResultPredicateType = ledger.ResultType
 const ExceptionPredicateType = ownPredicateTypes + "exception/v1"
 
 // MergePredicateType is the ledger's own predicate type for claims that a commit is a clean
-// merge of its first parent and another commit.
+// merge of a commit of the mainline and another commit.
 const MergePredicateType = ownPredicateTypes + "merge/v1"
 
 // RollbackPredicateType is the ledger's own predicate type for rollbacks: a commit no longer

@@ -198,6 +198,7 @@ func TestCopiesDoNotHideABranch(t *testing.T) {
 			for i := range 20 {
 				h.heads = append(h.heads, Head{fmt.Sprint("copy", i), h.copyOf(source, i), row.evidence[i%len(row.evidence)]})
 			}
+
 			last := Head{"topic", h.Git("rev-parse", "T"), row.reviewed}
 			if row.reviewed == NoEvidence { // the first of those with a tree is there
 				h.heads = append([]Head{last}, h.heads...)
@@ -294,6 +295,7 @@ func TestSearchEnds(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
+
 	t.Run("when it is canceled", func(t *testing.T) {
 		h := build(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -303,6 +305,7 @@ func TestSearchEnds(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	t.Run("with an error about one commit", func(t *testing.T) {
 		h := build(t)
 		h.Branch("other", "A", "s", "s")

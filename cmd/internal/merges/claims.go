@@ -73,6 +73,7 @@ func (f *finder) trySquash(ctx context.Context, s step, t touched) (found bool, 
 	}
 	tried := list[:min(len(list), f.limits.tries)]
 	likeness := math.MinInt // of the least similar one that git confirms
+
 	for _, c := range tried {
 		ok, err := f.explainOnto(ctx, attestation.Squashed, s.sha, s.parent, c.SHA)
 		if err != nil {
@@ -82,6 +83,7 @@ func (f *finder) trySquash(ctx context.Context, s step, t touched) (found bool, 
 			found, likeness = true, c.likeness
 		}
 	}
+
 	more := slices.DeleteFunc(list[len(tried):], func(c candidate) bool { return c.likeness < likeness })
 	if len(more) > 0 {
 		f.undecided(fmt.Errorf("commit %s may be a squash of %d branches, of which the %d most likely were checked (claim "+

@@ -108,6 +108,7 @@ func (f *finder) readBranches(ctx context.Context, heads []Head) error {
 	if err != nil {
 		return err
 	}
+
 	isCut := len(list) == f.limits.older // one branch may be all of it
 	long := 0
 	for _, h := range heads {
@@ -116,6 +117,7 @@ func (f *finder) readBranches(ctx context.Context, heads []Head) error {
 				return err
 			}
 		}
+
 		b := newBranch(h, list, f.limits.branch)
 		if len(b.commits) > 0 {
 			f.branches = append(f.branches, b)
@@ -124,6 +126,7 @@ func (f *finder) readBranches(ctx context.Context, heads []Head) error {
 			long++
 		}
 	}
+
 	if long > 0 {
 		f.undecided(fmt.Errorf("%d branches have %d commits or more that %s lacks: only the latest were searched", long,
 			f.limits.branch, f.query.Branch))

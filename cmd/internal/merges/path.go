@@ -33,6 +33,15 @@ func (f *finder) log(ctx context.Context, args ...string) ([]commit, error) {
 // errNotOnMainline is the error for a commit about which nothing may be claimed.
 var errNotOnMainline = errors.New("claims are made in jobs of the mainline")
 
+// A walk follows the mainline from its tip.
+type walk struct {
+	later   map[string]bool // the commits that contain the tip that the mainline had before
+	tip     string          // of what is left, or "" at the end of the history
+	path    []step          // from the commit of the query on, the latest first
+	isBelow bool            // whether the commit of the query was reached
+	isAtEnd bool            // whether the path is complete
+}
+
 // readMainline reads which commits are on the mainline, and returns those about which claims may be missing, oldest
 // first: the last ones up to the commit of the query, back to one that has claims, and some before it, since a search
 // may have been incomplete.
@@ -41,50 +50,58 @@ func (f *finder) readMainline(ctx context.Context) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	var path []step
-	isBelow, isAtEnd := false, false
-	tip := f.query.Mainline
-	for tip != "" && !isAtEnd && len(f.main) < f.limits.older {
-		list, err := f.log(ctx, "--first-parent", "--max-count="+strconv.Itoa(f.limits.commits), tip)
-		if err != nil {
+	w := walk{later: later, tip: f.query.Mainline}
+	for w.tip != "" && !w.isAtEnd && len(f.main) < f.limits.older {
+		if err := f.follow(ctx, &w); err != nil {
 			return nil, err
 		}
-		tip = ""
-		for _, c := range list {
-			f.main[c.sha] = true
-			isBelow = isBelow || c.sha == f.query.Commit
-			s, isDone, err := f.readStep(ctx, c, isBelow, later)
-			if err != nil {
-				return nil, err
-			}
-			if tip = s.parent; isBelow {
-				path = append(path, s)
-			}
-			isAtEnd = len(path) >= f.limits.commits || isDone && len(path) > f.limits.lookback
-			if isAtEnd || len(c.parents) > 0 && tip != c.parents[0] {
-				break
-			}
-		}
 	}
-	if len(path) == 0 {
+
+	if len(w.path) == 0 {
 		return nil, f.whyNotOnMainline(ctx)
 	}
-	slices.Reverse(path)
-	return path, errors.Join(f.readOlder(ctx, tip), f.checkEnd(ctx, path[0]))
+	slices.Reverse(w.path)
+	return w.path, errors.Join(f.readOlder(ctx, w.tip), f.checkEnd(ctx, w.path[0]))
 }
 
-// readStep returns a commit of the mainline as a step. isDone reports whether it has claims, if they are asked for.
-func (f *finder) readStep(ctx context.Context, c commit, asksClaims bool, later map[string]bool) (s step, isDone bool,
-	err error) {
-	s = step{commit: c}
-	var claims []Claim
-	if asksClaims {
-		if claims, err = f.claimsOf(ctx, c.sha); err != nil {
-			return s, false, err
+// follow reads the next commits of the mainline, up to one whose second parent was on it.
+func (f *finder) follow(ctx context.Context, w *walk) error {
+	list, err := f.log(ctx, "--first-parent", "--max-count="+strconv.Itoa(f.limits.commits), w.tip)
+	if err != nil {
+		return err
+	}
+	w.tip = ""
+	for _, c := range list {
+		if err := f.pass(ctx, w, c); err != nil {
+			return err
+		}
+		if w.isAtEnd || len(c.parents) > 0 && w.tip != c.parents[0] {
+			break
 		}
 	}
-	s.parent, s.source = sides(c, isSwapped(c, later, claims))
-	return s, len(claims) > 0, nil
+	return nil
+}
+
+// pass notes a commit of the mainline. Which claims it has is asked only of those on the path.
+func (f *finder) pass(ctx context.Context, w *walk, c commit) error {
+	f.main[c.sha] = true
+	w.isBelow = w.isBelow || c.sha == f.query.Commit
+	var claims []Claim
+	if w.isBelow {
+		var err error
+		if claims, err = f.claimsOf(ctx, c.sha); err != nil {
+			return err
+		}
+	}
+
+	s := step{commit: c}
+	s.parent, s.source = sides(c, isSwapped(c, w.later, claims))
+	w.tip = s.parent
+	if w.isBelow {
+		w.path = append(w.path, s)
+		w.isAtEnd = len(w.path) >= f.limits.commits || len(claims) > 0 && len(w.path) > f.limits.lookback
+	}
+	return nil
 }
 
 // laterThanBefore returns the commits of the mainline that contain its earlier tip, and the tip.
