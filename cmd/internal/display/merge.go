@@ -16,6 +16,9 @@ func mergeLine(m ledger.MergeClaim) string {
 	if m.Reason != "" {
 		return line + ": nothing carries, " + m.Reason
 	}
+	if m.Parent != "" {
+		return line + ": " + ledger.Short(m.Parent) + " on the mainline is " + m.ParentState.String()
+	}
 	return line + ": the first parent was " + m.ParentState.String()
 }
 
