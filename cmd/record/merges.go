@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func (m *mergeClaimer) query(ctx context.Context, commit string, job *job) (q me
 	if err != nil {
 		return q, err
 	}
-	q = merges.Query{Commit: commit, Branch: repo.DefaultBranch, Claims: m.claimsOf}
+	q = merges.Query{Commit: commit, Branch: cmp.Or(repo.DefaultBranch, "main"), Claims: m.claimsOf}
 	if job.Branch == q.Branch {
 		q.Before = job.Before
 	}

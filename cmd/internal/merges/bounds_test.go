@@ -168,11 +168,22 @@ func TestLateJob(t *testing.T) {
 		"update-ref refs/remotes/origin/main C", "symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/main",
 		"update-ref refs/pull/9/head C")
 	for _, mainline := range []string{"C", "B"} { // a clone that is late, too, has no later tip
-		h.query.Mainline = h.Git("rev-parse", mainline)
-		h.do("update-ref -d refs/pull/9/head")
+		if h.query.Mainline = h.Git("rev-parse", mainline); mainline == "B" {
+			h.do("update-ref -d refs/pull/9/head")
+		}
 		if got := h.find("B", "A"); len(got) > 0 {
 			t.Errorf("claims: %q", got)
 		}
+	}
+}
+
+// Anybody with a token may register a commit as the mainline's. It is a branch all the same.
+func TestRegisteredAsTheMainlines(t *testing.T) {
+	h := newHistory(t)
+	h.known("main", "T")
+	h.squash("C", "topic")
+	if got := h.find("main", "B"); !slices.Equal(got, []string{"C<-T on B: squash"}) {
+		t.Errorf("claims: %q", got)
 	}
 }
 

@@ -33,13 +33,19 @@ func (f *finder) readHeads(ctx context.Context, g gitrepo.Repo) error {
 	if err != nil {
 		return err
 	}
-	f.named = append(slices.Clone(f.query.Heads), refs...)
+	f.named = slices.Concat(f.query.Heads, slices.DeleteFunc(refs, func(h Head) bool {
+		return h.Branch == "HEAD" || h.Branch == f.query.Branch || strings.HasPrefix(h.Branch, queueBranches)
+	}))
+	for i := range f.named {
+		if f.named[i].Branch == f.query.Branch {
+			f.named[i].Branch = "" // anybody may register a commit as the mainline's
+		}
+	}
 	list := slices.Clone(f.named)
 	slices.SortStableFunc(list, func(a, b Head) int { return cmp.Compare(b.Evidence, a.Evidence) })
 	seen := make(map[string]bool)
 	list = slices.DeleteFunc(list, func(h Head) bool {
-		isNone := seen[h.SHA] || f.main[h.SHA] || h.Branch == "HEAD" || h.Branch == f.query.Branch ||
-			strings.HasPrefix(h.Branch, queueBranches)
+		isNone := seen[h.SHA] || f.main[h.SHA]
 		seen[h.SHA] = true
 		return isNone
 	})
