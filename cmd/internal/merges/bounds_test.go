@@ -98,11 +98,10 @@ func (h *history) squash2(name string) {
 // Claims are about the mainline that the forge protects: in no other job, and with no other commit as the parent.
 func TestOnlyTheMainlineIsTheParent(t *testing.T) {
 	for name, build := range map[string]func(h *history){
-		// T was reviewed on an unmerged commit P: its squash onto P is no merge to the mainline.
-		"a squash of a branch onto an unmerged one": func(h *history) {
+		"a squash onto a commit of a branch that was merged": func(h *history) {
 			h.do("checkout -q -b stack A")
 			h.squash2("P")
-			h.do("checkout -q -b on")
+			h.do("checkout -q main", "merge -q --no-ff --no-edit stack", "checkout -q -b on P")
 			h.Commit("c", "c")
 			h.do("tag T2", "checkout -q -b forge P")
 			h.squash("S", "T2")
@@ -192,7 +191,7 @@ func TestCopiesDoNotHideABranch(t *testing.T) {
 	for name, row := range map[string]struct {
 		evidence []Evidence // of the copies, by turns
 		reviewed Evidence
-		fixed    bool // whether the copies are of what the mainline got, which resembles it more
+		isSquash bool // whether the copies are of what the mainline got, which resembles it more
 	}{
 		"copies without evidence":                   {[]Evidence{NoEvidence}, NoEvidence, false},
 		"copies that were tested":                   {[]Evidence{Attested}, Reviewed, false},
@@ -202,12 +201,12 @@ func TestCopiesDoNotHideABranch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory(t)
 			h.squash("C", "topic")
-			source := "T"
-			if row.fixed {
-				source = "C"
+			source, parent := "T", "A"
+			if row.isSquash {
+				source, parent = "C", "B"
 			}
 			for i := range 20 {
-				h.heads = append(h.heads, Head{fmt.Sprint("copy", i), h.copyOf(source, i), row.evidence[i%len(row.evidence)]})
+				h.heads = append(h.heads, Head{fmt.Sprint("copy", i), h.copyOf(source, parent, i), row.evidence[i%len(row.evidence)]})
 			}
 
 			last := Head{"topic", h.Git("rev-parse", "T"), row.reviewed}
@@ -224,9 +223,9 @@ func TestCopiesDoNotHideABranch(t *testing.T) {
 	}
 }
 
-// copyOf returns one of several commits on A with the files of another one.
-func (h *history) copyOf(source string, i int) string {
-	return h.Git("commit-tree", source+"^{tree}", "-p", "A", "-m", fmt.Sprint("copy", i))
+// copyOf returns one of several commits on a parent with the files of another one.
+func (h *history) copyOf(source, parent string, i int) string {
+	return h.Git("commit-tree", source+"^{tree}", "-p", parent, "-m", fmt.Sprint("copy", i))
 }
 
 // However much there is, a search ends, and says what it has left out.
@@ -239,7 +238,7 @@ func TestSearchIsBounded(t *testing.T) {
 	h.do("tag T2", "checkout -q main")
 	h.squash("C", "topic")
 	for i := range 4 {
-		h.heads = append(h.heads, Head{"", h.copyOf("T2", i), Attested})
+		h.heads = append(h.heads, Head{"", h.copyOf("T2", "A", i), Attested})
 	}
 	h.known("topic", "T2")
 
