@@ -3,7 +3,6 @@ package merges
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -72,7 +71,7 @@ func (f *finder) trySquash(ctx context.Context, s step, t touched) (found bool, 
 		return false, err
 	}
 	tried := list[:min(len(list), f.limits.tries)]
-	likeness := math.MinInt // of the least similar one that git confirms
+	likeness := 0 // of the least similar one that git confirms; of a source that changes the same files, it is not less
 
 	for _, c := range tried {
 		ok, err := f.explainOnto(ctx, attestation.Squashed, s.sha, s.parent, c.SHA)
