@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "ledger", "ledger/attestation",
 	},
 	"cmd/internal/merges":       {"internal/gitrepo", "ledger", "ledger/attestation"},
-	"cmd/internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
+	"cmd/internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger", "ledger/lineage"},
 	"cmd/internal/seen":         {"internal/atomicfile", "ledger"},
 	"cmd/internal/signing": {
 		"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity", "ledger/identity/sshkey",
@@ -102,15 +102,15 @@ var mayImport = map[string][]string{
 	"cmd/internal/workfile": {"internal/gitrepo"},
 	"client": {
 		"ledger", "ledger/attention", "ledger/ca", "ledger/eventstream", "ledger/exchange", "ledger/identity",
-		"ledger/insights", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/policy/lint",
+		"ledger/insights", "ledger/lineage", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/policy/lint",
 		"ledger/proof/receipt", "ledger/radar", "ledger/review", "ledger/search",
 	},
 	"server": {
 		"authority", "internal/oidc", "internal/rate", "ledger", "ledger/attention", "ledger/attestation",
 		"ledger/attestation/bulk", "ledger/ca", "ledger/exchange", "ledger/identity", "ledger/insights",
-		"ledger/member", "ledger/passkey", "ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/radar",
-		"ledger/review", "ledger/search", "server/internal/budget", "server/internal/live", "server/internal/reviews",
-		"server/internal/tokenexchange", "server/internal/wire", "store", "transparency",
+		"ledger/lineage", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/policy/lint", "ledger/proof",
+		"ledger/radar", "ledger/review", "ledger/search", "server/internal/budget", "server/internal/live",
+		"server/internal/reviews", "server/internal/tokenexchange", "server/internal/wire", "store", "transparency",
 	},
 	// The pages are a client of the API.
 	"server/web": {
@@ -244,10 +244,10 @@ var mayImport = map[string][]string{
 		"store/lists", "store/signers", "store/states", "store/txn",
 	},
 	"store/record": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/passkey",
-		"ledger/policy", "store/access", "store/events", "store/facts", "store/history", "store/internal/envelope",
-		"store/lists", "store/overlaps", "store/radarindex", "store/signers", "store/sqldb", "store/states",
-		"store/txn",
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/lineage",
+		"ledger/passkey", "ledger/policy", "store/access", "store/events", "store/facts", "store/history",
+		"store/internal/envelope", "store/lists", "store/overlaps", "store/radarindex", "store/signers",
+		"store/sqldb", "store/states", "store/txn",
 	},
 	"store/recheck": {
 		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/policy", "ledger/radar",
@@ -300,7 +300,7 @@ var mayImport = map[string][]string{
 	},
 	"store/storetest/record": {
 		"internal/must", "internal/testenv", "ledger", "ledger/attention", "ledger/attestation", "ledger/identity",
-		"ledger/policy", "ledger/radar", "store", "store/storetest",
+		"ledger/lineage", "ledger/policy", "ledger/radar", "store", "store/storetest",
 	},
 	"store/storetest/states": {
 		"internal/must", "internal/testenv", "ledger", "ledger/attention", "ledger/attestation", "ledger/ca",
@@ -325,7 +325,7 @@ var mayImport = map[string][]string{
 	"webhook/dispatch/metrics": {"webhook/dispatch"},
 	// Only gitrepo runs git. It does not depend on a server.
 	"internal/gitrepo": {
-		"internal/parallel", "ledger", "ledger/attestation", "ledger/gitobject", "ledger/radar",
+		"internal/parallel", "ledger", "ledger/attestation", "ledger/gitobject", "ledger/lineage", "ledger/radar",
 	},
 	"internal/gitrepo/gitrepotest": {"internal/testenv"}, // repositories for tests
 	"internal/parallel":            {},
@@ -408,7 +408,7 @@ var mayImport = map[string][]string{
 	"ledger/policy/internal/assign": {},
 	"ledger/gitobject":              {"ledger", "ledger/internal/publickey", "ledger/internal/text"},
 	"ledger/insights":               {"ledger"},
-	"ledger/lineage":                {"ledger"},
+	"ledger/lineage":                {"ledger", "ledger/internal/text"},
 	"ledger/search":                 {"ledger", "ledger/identity", "ledger/internal/text"},
 	"ledger/settings":               {"ledger", "ledger/internal/text", "ledger/member"},
 	"ledger/where":                  {"ledger/internal/text"},

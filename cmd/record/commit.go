@@ -216,6 +216,7 @@ func registerLocal(
 	if err != nil {
 		return err
 	}
+
 	warnOfGaps(p, local, commit, job)
 	sendHistory(ctx, p, c, name, local.SHA)
 	return p.Confirm(commit, func() {

@@ -89,14 +89,15 @@ func TestSearchesDeepen(t *testing.T) {
 		want     int // claims
 		err      error
 	}{
-		"all was found":           {[]attempt{{Result: found(1), more: true}}, 1, nil},
-		"no more can be fetched":  {[]attempt{{Result: found(1, incomplete)}}, 1, nil},
-		"more is found":           {[]attempt{{Result: found(1, incomplete), more: true}, {Result: found(3)}}, 3, nil},
-		"the mainline is cut":     {[]attempt{{more: true, err: incomplete}, {Result: found(2)}}, 2, nil},
-		"it fails":                {[]attempt{{more: true, err: context.Canceled}}, 0, context.Canceled},
-		"the first is late":       {[]attempt{{Result: found(1, incomplete), late: true}}, 1, nil},
-		"a later one is late":     {[]attempt{{Result: found(2, incomplete), more: true}, {late: true}}, 2, nil},
-		"a later one is late too": {[]attempt{{Result: found(2, incomplete), more: true}, {late: true, err: incomplete}}, 2, nil},
+		"all was found":          {[]attempt{{Result: found(1), more: true}}, 1, nil},
+		"no more can be fetched": {[]attempt{{Result: found(1, incomplete)}}, 1, nil},
+		"more is found":          {[]attempt{{Result: found(1, incomplete), more: true}, {Result: found(3)}}, 3, nil},
+		"the mainline is cut":    {[]attempt{{more: true, err: incomplete}, {Result: found(2)}}, 2, nil},
+		"it fails":               {[]attempt{{more: true, err: context.Canceled}}, 0, context.Canceled},
+		"the first is late":      {[]attempt{{Result: found(1, incomplete), late: true}}, 1, nil},
+		"a later one is late":    {[]attempt{{Result: found(2, incomplete), more: true}, {late: true}}, 2, nil},
+		"a later one is late too": {
+			[]attempt{{Result: found(2, incomplete), more: true}, {late: true, err: incomplete}}, 2, nil},
 	} {
 		ctx := &lateContext{Context: t.Context()}
 		n := 0

@@ -96,7 +96,8 @@ func (o *objectStore) fill(shallowFile string) error {
 		}
 	}
 
-	// The renameLimit is the default of git 2.34 and later. Commit graphs are only caches, which somebody may have written.
+	// The renameLimit is the default of git 2.34 and later. Commit graphs are only caches, which somebody may have
+	// written.
 	config := "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n\tcommitGraph = false\n" +
 		"[diff]\n\trenameLimit = 1000\n"
 	if o.sha256 {

@@ -140,7 +140,9 @@ func TestEvidenceOfTooManySignersDoesNotCarry(t *testing.T) {
 		"one more":               {MaxSigners + 1, ledger.Pass, "only failures carry: more than 80 names have signed"},
 		"one more, who reported": {MaxSigners + 1, ledger.Fail, "test:x failed (cn=signer-80)"},
 	} {
-		f := Facts{Proven: true, Sources: []Source{{Commit: strings.Repeat("a", 40), Authorship: authors.Authorship{Proven: true}, SameTree: true}}}
+		f := Facts{Proven: true, Sources: []Source{
+			{Commit: strings.Repeat("a", 40), Authorship: proven(), SameTree: true},
+		}}
 		for i := range test.signers {
 			e := signed(fmt.Sprintf("cn=signer-%d", i), "test:x", ledger.Pass)
 			e.Attestation, e.Source = fmt.Sprintf("att_%04d", i), 1

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 

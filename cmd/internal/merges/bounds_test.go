@@ -206,7 +206,8 @@ func TestCopiesDoNotHideABranch(t *testing.T) {
 				source, parent = "C", "B"
 			}
 			for i := range 20 {
-				h.heads = append(h.heads, Head{fmt.Sprint("copy", i), h.copyOf(source, parent, i), row.evidence[i%len(row.evidence)]})
+				h.heads = append(h.heads,
+					Head{fmt.Sprint("copy", i), h.copyOf(source, parent, i), row.evidence[i%len(row.evidence)]})
 			}
 
 			last := Head{"topic", h.Git("rev-parse", "T"), row.reviewed}
@@ -253,7 +254,8 @@ func TestSearchIsBounded(t *testing.T) {
 	} {
 		checker, err := gitrepo.Repo{Dir: h.Dir}.MergeChecker(t.Context())
 		must.OK(t, err)
-		q := Query{Commit: h.Git("rev-parse", "C"), Mainline: h.Git("rev-parse", "C"), Branch: "main", Heads: h.heads}
+		q := Query{
+			Commit: h.Git("rev-parse", "C"), Mainline: h.Git("rev-parse", "C"), Branch: "main", Heads: h.heads}
 		f := newFinder(checker, q)
 		limit(&f.limits)
 		f.Timeout = f.limits.checkTime
@@ -279,7 +281,8 @@ func TestLongBranchHidesNothing(t *testing.T) {
 	checker, err := gitrepo.Repo{Dir: h.Dir}.MergeChecker(t.Context())
 	must.OK(t, err)
 	defer checker.Close()
-	f := newFinder(checker, Query{Commit: h.Git("rev-parse", "C"), Mainline: h.Git("rev-parse", "C"), Heads: h.heads})
+	f := newFinder(checker, Query{
+		Commit: h.Git("rev-parse", "C"), Mainline: h.Git("rev-parse", "C"), Heads: h.heads})
 	f.limits.older, f.limits.branch = 20, 10
 	must.OK(t, f.find(t.Context(), gitrepo.Repo{Dir: h.Dir}))
 	if got := h.names(f.Result); !slices.Equal(got, []string{"C<-T on B: squash"}) {
@@ -309,7 +312,8 @@ func TestSearchEnds(t *testing.T) {
 	t.Run("when it is canceled", func(t *testing.T) {
 		h := build(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := Find(ctx, gitrepo.Repo{Dir: h.Dir}, Query{Commit: h.Git("rev-parse", "C"), Mainline: h.Git("rev-parse", "C"),
+		_, err := Find(ctx, gitrepo.Repo{Dir: h.Dir}, Query{
+			Commit: h.Git("rev-parse", "C"), Mainline: h.Git("rev-parse", "C"),
 			Heads: h.heads, Claims: func(context.Context, string) ([]Claim, error) { cancel(); return nil, nil }})
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)

@@ -14,9 +14,9 @@ type candidate struct {
 	likeness int
 }
 
-// similar returns the branches that change some of the same files as a commit, or have it. Those that come first are by
-// turns the most similar ones and the most similar ones with evidence, so that nobody can push copies of a branch before
-// the one that was reviewed. Of branches without evidence, each tree is there once.
+// similar returns the branches that change some of the same files as a commit, or have it. Those that come first are
+// by turns the most similar ones and the most similar ones with evidence, so that nobody can push copies of a branch
+// before the one that was reviewed. Of branches without evidence, each tree is there once.
 func (f *finder) similar(ctx context.Context, c commit, t touched) ([]candidate, error) {
 	if err := f.readTouched(ctx); err != nil {
 		return nil, err

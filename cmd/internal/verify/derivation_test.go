@@ -251,8 +251,8 @@ func (h *host) edit(change func(*sql.DB)) {
 }
 
 // What a ledger derives is what is derived again, whatever happens to a repo. Only some commits cannot always be: of
-// what was known when one was deployed, the ledger has what is known since; and no objects are read, on which the head of
-// a branch and its squash may rest.
+// what was known when one was deployed, the ledger has what is known since; and no objects are read, on which the
+// head of a branch and its squash may rest.
 func TestRandomLedgersAreDerivedAgain(t *testing.T) {
 	first := testenv.Seed(t)
 	for seed := first; seed < first+uint64(testenv.Pick(6, 20, 300)); seed++ {

@@ -150,7 +150,7 @@ func (s suite) TestAReviewCarriesToAnUpdatedBranch(t *testing.T) {
 	g.want("after the mainline has fallen", "u", ledger.Attested)
 }
 
-// Nobody reviews what they wrote, in any commit between, whoever has pressed the button.
+// Nobody reviews what they wrote, in any commit between, and any button may be pressed by anybody.
 func (s suite) TestAnAuthorOfACommitBetweenIsNoReviewer(t *testing.T) {
 	g, _, rita, mainline := s.newUpdate(t)
 	g.commit("t1b", "Rita", "m0")
@@ -184,7 +184,7 @@ func (s suite) TestAReviewOfAStackedBranchDoesNotCoverWhatIsBelow(t *testing.T) 
 	g.want("with the base on the mainline", "squash", ledger.Promotable)
 }
 
-// Whoever may not speak for the mainline carries their own reviews alone.
+// A claim by somebody who may not speak for the mainline carries their own reviews alone.
 func (s suite) TestAClaimOfAPersonCarriesTheirOwnReviews(t *testing.T) {
 	g, _, rita, _ := s.newUpdate(t)
 	sue := g.NewSigner("cn=sue,ou=dev,o=acme")
