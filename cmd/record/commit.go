@@ -130,8 +130,8 @@ them, the oldest first; see docs/evidence.md. REV must be among the first parent
 of the repo's default branch, as origin has it. The command searches the heads of
 branches that the clone or the ledger has, checks nothing out, and examines at
 most 200 commits of the mainline and 500 heads, for at most 5 minutes. What
-'ledgerd attest --squash-of' and --merge-of would refuse is not claimed. It stops
-at the first claim that is not recorded; run it again.`,
+'ledgerd attest --squash-of' and --merge-of would refuse is not claimed. If the
+ledger does not answer, it stops; run it again.`,
 		Example: `  ledgerd commit register acme/api HEAD --key mainline.key
   ledgerd commit register acme/api
   ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -64,9 +65,9 @@ func (m *mergeClaimer) claim(ctx context.Context, commit string, fetch bool, job
 	started := ledger.TimeOf(time.Now())
 	found, err := m.find(ctx, commit, fetch, job)
 	if err != nil {
-		return fmt.Errorf("merges were not searched: %w", err)
+		err = fmt.Errorf("the search for merges failed: %w", err)
 	}
-	errs := []error{m.recordAll(ctx, found.Claims, started)}
+	errs := []error{m.recordAll(ctx, found.Claims, started), err}
 	for _, undecided := range found.Undecided {
 		if gitrepo.IsIncomplete(undecided) {
 			errs = append(errs, undecided)
@@ -128,7 +129,7 @@ func (m *mergeClaimer) query(ctx context.Context, commit string, job *job) (q me
 	}
 	q = merges.Query{Commit: commit, Branch: cmp.Or(repo.DefaultBranch, "main"), Claims: m.claimsOf}
 	if job.Branch == q.Branch {
-		q.Before = job.Before
+		q.Before = job.Previous
 	}
 
 	filter := client.AttestationFilter{Predicate: ledger.ReviewPrefix + "*", Status: ledger.Pass}
@@ -187,16 +188,16 @@ func standing(list []ledger.MergeClaim, identity string) (claims []merges.Claim)
 
 // recordAll records claims, after the objects of their commits.
 func (m *mergeClaimer) recordAll(ctx context.Context, claims []gitrepo.Merge, started ledger.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, maxRecordTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, maxRecordTime, fmt.Errorf("more than %v", maxRecordTime))
 	defer cancel()
-	if err := m.sendHistory(ctx, claims); err != nil {
+	if err := m.sendObjects(ctx, claims); err != nil {
 		return fmt.Errorf("nothing was claimed: %w", err)
 	}
 	return inOrder(claims, func(claim gitrepo.Merge) error { return m.record(ctx, claim, started) })
 }
 
-// inOrder records claims. It stops at the first one that fails, unless that is due to its commit: the next search goes
-// back only to the last commits that have claims.
+// inOrder records claims. It goes on after one that the ledger refuses, and stops at any other error: the next search
+// goes back only to the last commits that have claims.
 func inOrder(claims []gitrepo.Merge, record func(gitrepo.Merge) error) error {
 	var errs []error
 	for i, claim := range claims {
@@ -206,7 +207,7 @@ func inOrder(claims []gitrepo.Merge, record func(gitrepo.Merge) error) error {
 		}
 		errs = append(errs, fmt.Errorf("%s was not claimed as a %s of %s: %w", ledger.Short(claim.Commit), claim.Kind,
 			ledger.Short(claim.Source), err))
-		if left := len(claims) - i - 1; client.CodeOf(err) != ledger.CodeTooManyMerges && left > 0 {
+		if left := len(claims) - i - 1; !isRefused(err) && left > 0 {
 			errs = append(errs, fmt.Errorf("%d later merges were not claimed either (run the command again)", left))
 			break
 		}
@@ -214,8 +215,14 @@ func inOrder(claims []gitrepo.Merge, record func(gitrepo.Merge) error) error {
 	return errors.Join(errs...)
 }
 
-// sendHistory sends the objects of the commits that claims are about, as far as the ledger lacks them.
-func (m *mergeClaimer) sendHistory(ctx context.Context, claims []gitrepo.Merge) error {
+// isRefused reports whether the ledger has read a claim and does not take it.
+func isRefused(err error) bool {
+	e, ok := errors.AsType[*client.Error](err)
+	return ok && (e.Status == http.StatusUnprocessableEntity || e.Status == http.StatusConflict)
+}
+
+// sendObjects sends the objects of the commits that claims are about, as far as the ledger lacks them.
+func (m *mergeClaimer) sendObjects(ctx context.Context, claims []gitrepo.Merge) error {
 	commits, err := gitrepo.Repo{Dir: "."}.MergedHistory(ctx, claims)
 	if err != nil {
 		return err
@@ -233,9 +240,12 @@ func (m *mergeClaimer) record(ctx context.Context, claim gitrepo.Merge, started 
 	if err != nil {
 		return err
 	}
+
 	for _, sha := range []string{claim.Commit, claim.Parent, claim.Source} {
 		if !m.described[sha] {
-			describeCommit(ctx, m.p, m.c, m.repo, sha)
+			if _, err := registration.Describe(ctx, m.c.Client, m.repo.Org, m.repo.Repo, sha); err != nil {
+				return err
+			}
 			m.described[sha] = true
 		}
 	}

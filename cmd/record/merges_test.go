@@ -17,7 +17,7 @@ import (
 
 // Later claims are made only after those before them, or a search that ends at them would not find what is missing.
 func TestClaimsAreRecordedInOrder(t *testing.T) {
-	refused := &client.Error{Problem: ledger.Problem{Code: ledger.CodeTooManyMerges, Detail: "too many"}}
+	refused := &client.Error{Status: 422, Problem: ledger.Problem{Code: ledger.CodeTooManyMerges, Detail: "too many"}}
 	for name, row := range map[string]struct {
 		faults map[string]error // by commit
 		want   string

@@ -12,7 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/lineage"
 )
 
-// maxHistory limits the commits between a commit and the mainline, of which the newest are listed.
+// maxHistory limits the commits of a list, of which the newest are in it.
 const maxHistory = 5000
 
 // Ancestors returns the commits that say where a commit comes from: those that it has and the mainline has not, the
@@ -28,18 +28,38 @@ func (g Repo) Ancestors(ctx context.Context, commit string, q Query) (list []str
 	}
 	defer o.close()
 
-	args := []string{"rev-list", "--boundary", "--max-count=" + strconv.Itoa(maxHistory), commit}
-	if m.trunk != "" {
-		args[len(args)-1] = commit + "..." + m.trunk
+	if m.trunk == "" {
+		return o.history(ctx, commit)
 	}
+	return o.historyOf(ctx, [][]string{{commit, "^" + m.trunk}, {m.trunk, "^" + commit}})
+}
+
+// historyOf returns the history of several ranges, each commit once.
+func (o *objectStore) historyOf(ctx context.Context, ranges [][]string) (list []string, err error) {
+	listed := make(map[string]bool)
+	for _, args := range ranges {
+		commits, err := o.history(ctx, args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, sha := range commits {
+			if !listed[sha] {
+				listed[sha] = true
+				list = append(list, sha)
+			}
+		}
+	}
+	return list, nil
+}
+
+// history returns the newest commits of a range, and those at its end.
+func (o *objectStore) history(ctx context.Context, args ...string) (list []string, err error) {
+	args = append([]string{"rev-list", "--boundary", "--max-count=" + strconv.Itoa(maxHistory)}, args...)
 	out, err := o.Read(ctx, args...)
-	if err != nil {
-		return nil, err
-	}
 	for sha := range strings.FieldsSeq(out) {
 		list = append(list, strings.TrimPrefix(sha, "-"))
 	}
-	return list, nil
+	return list, err
 }
 
 // MergedHistory returns the commits that say where the commits of claims come from: those that lead to the sources and
@@ -50,21 +70,12 @@ func (g Repo) MergedHistory(ctx context.Context, claims []Merge) (list []string,
 		return nil, err
 	}
 	defer o.close()
-	listed := make(map[string]bool)
+	var ranges [][]string
 	for _, m := range claims {
-		out, err := o.Read(ctx, "rev-list", "--boundary", "--max-count="+strconv.Itoa(maxHistory),
-			m.Source+"..."+m.Parent, m.Commit)
-		if err != nil {
-			return nil, err
-		}
-		for sha := range strings.FieldsSeq(out) {
-			if sha = strings.TrimPrefix(sha, "-"); !listed[sha] {
-				listed[sha] = true
-				list = append(list, sha)
-			}
-		}
+		ranges = append(ranges, []string{m.Source, "^" + m.Parent}, []string{m.Parent, "^" + m.Source},
+			[]string{m.Commit, "^" + m.Source, "^" + m.Parent})
 	}
-	return list, nil
+	return o.historyOf(ctx, ranges)
 }
 
 // CommitObjects returns the objects of commits, in the order of the list. It leaves out those that the clone lacks.

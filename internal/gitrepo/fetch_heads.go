@@ -37,7 +37,7 @@ func (g Repo) FetchHeads(ctx context.Context, commits []string, attempt int) (mo
 
 	ctx, cancel := context.WithTimeout(ctx, maxFetchTime)
 	defer cancel()
-	branches := append(options, remoteName, "+"+localBranch+"*:"+remoteBranch+"*")
+	branches := append(options, remoteName, "+"+localBranch+"*:"+remoteBranch+"*", "^"+localBranch+"HEAD")
 	if err := g.fetch(ctx, slices.Concat(branches, wanted)...); err != nil {
 		if err := g.fetch(ctx, branches...); err != nil {
 			return false, err

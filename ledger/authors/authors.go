@@ -15,6 +15,8 @@ type Authorship struct {
 	AuthorPeople              []int64
 	SigningKeys, KnownAuthors []string
 	Proven                    bool
+	// Several reports whether it is about several commits. Otherwise the second author is the committer.
+	Several bool
 }
 
 // HasName reports whether any author has a name.
@@ -30,7 +32,7 @@ func (a *Authorship) Strangers() (list []ledger.Author) {
 	const committer = 1
 	isKnown := func(name string) bool { return slices.Contains(a.KnownAuthors, name) }
 	for i, author := range a.Authors {
-		isForge := i == committer && author.IsForge()
+		isForge := i == committer && !a.Several && author.IsForge()
 		if !isForge && !slices.ContainsFunc(identity.AuthorNames([]ledger.Author{author}), isKnown) {
 			list = append(list, author)
 		}

@@ -104,7 +104,23 @@ func TestEvidenceCarriesToACleanMerge(t *testing.T) {
 		"the presser reviews it": {func(f *Facts) {
 			e := signed("cn=rita", "review:code", ledger.Pass)
 			f.Carried, f.Evidence = f.Carried[:1], []Evidence{e}
+		}, ledger.Attested},
+		"the reviewer claims it": {func(f *Facts) {
+			own := *claim(f)
+			own.Signer = signer("cn=sue")
+			f.Sources[0].Claims = append(f.Sources[0].Claims, own)
+			claim(f).Side.Bases = nil
+			own.Side = &Side{Commit: own.Side.Commit, Met: own.Side.Met, Bases: map[string]bool{"base": true}}
+			f.Sources[0].Claims[1] = own
 		}, ledger.Promotable},
+		"the reviewer claims what they have merged": {func(f *Facts) {
+			own := *claim(f)
+			own.Signer = signer("cn=sue")
+			own.Side = &Side{Commit: own.Side.Commit, Met: own.Side.Met, Bases: map[string]bool{"base": true}}
+			claim(f).Side.Bases = nil
+			f.Sources[0].Claims = append(f.Sources[0].Claims, own)
+			f.Authors = named("sue").Authors
+		}, ledger.Attested},
 		"the presser reviews it, and the claim does not count": {func(f *Facts) {
 			e := signed("cn=rita", "review:code", ledger.Pass)
 			f.Carried, f.Evidence, claim(f).Side.Refused = f.Carried[:1], []Evidence{e}, "another tree"

@@ -51,55 +51,38 @@ func (w *writing) knows(r *Requirement, at int) bool {
 }
 
 // written returns what the evidence at a position is about, once for each way in which it counts: who wrote the commit,
-// and the one from which it carries. A clean merge is written by those who wrote its source, and not by who has pressed
-// its button.
+// the one from which it carries, and those since the base of a review. By a claim that may carry anybody's evidence, a
+// clean merge is written by those who wrote its source, and not by who has pressed its button.
 func (w *writing) written(r *Requirement, at int) (ways [][]*authors.Authorship) {
 	e, own := &w.carrying.f.Evidence[at], &w.list[0]
 	if e.Source == 0 {
-		list := []*authors.Authorship{own}
-		if side, source := w.cleanMerge(r); side != nil {
-			list = side.writtenWith(source)
-		}
-		if span, ok := w.carrying.f.Spans[e.Base]; ok {
-			list = append(list, span)
-		}
-		return [][]*authors.Authorship{list}
+		return [][]*authors.Authorship{since(w.carrying.f.Spans, e, own)}
 	}
 
-	source := &w.list[e.Source]
+	source, spans := &w.list[e.Source], w.carrying.f.Sources[e.Source-1].Spans
 	claim := w.carrying.claim(r, at)
 	if w.carrying.trees[e.Source-1] || claim == nil || claim.Side == nil {
-		ways = append(ways, []*authors.Authorship{own, source})
+		ways = append(ways, since(spans, e, own, source))
 	}
-	if claim != nil && claim.Side != nil {
-		if span, ok := w.carrying.f.Sources[e.Source-1].Spans[e.Base]; ok {
-			source = span
-		}
-		ways = append(ways, claim.Side.writtenWith(source))
+	if claim == nil || claim.Side == nil {
+		return ways
 	}
-	return ways
+	list := since(spans, e, source)
+	switch {
+	case !matchesAny(r.CarrySigners, claim.Signer):
+		list = append(list, own)
+	case claim.Side.Wrote != nil:
+		list = append(list, claim.Side.Wrote)
+	}
+	return append(ways, list)
 }
 
-// writtenWith returns who wrote a clean merge, given who wrote its source.
-func (s *Side) writtenWith(source *authors.Authorship) []*authors.Authorship {
-	if s.Wrote == nil {
-		return []*authors.Authorship{source}
+// since adds to a list who wrote the commits since the base of a review, if that is known.
+func since(spans map[string]*authors.Authorship, e *Evidence, list ...*authors.Authorship) []*authors.Authorship {
+	if span, ok := spans[e.Base]; ok {
+		list = append(list, span)
 	}
-	return []*authors.Authorship{source, s.Wrote}
-}
-
-// cleanMerge returns the side of the mainline and who wrote the source, if a claim that counts for a requirement says
-// that the commit is a clean merge.
-func (w *writing) cleanMerge(r *Requirement) (*Side, *authors.Authorship) {
-	for n := range w.carrying.f.Sources {
-		for i := range w.carrying.f.Sources[n].Claims {
-			m := &w.carrying.f.Sources[n].Claims[i]
-			if m.Side != nil && matchesAny(r.CarrySigners, m.Signer) && w.carrying.c.whyRefused(r, w.carrying.f, m) == "" {
-				return m.Side, &w.list[n+1]
-			}
-		}
-	}
-	return nil, nil
+	return list
 }
 
 // wroteAny reports whether the signer of the evidence at a position is among the authors.
@@ -126,7 +109,7 @@ func (w *writing) weigh() {
 	}
 	w.list = w.carrying.f.authorships()
 	w.isPlain = len(w.carrying.f.Spans) == 0 && !slices.ContainsFunc(w.carrying.f.Sources, func(s Source) bool {
-		return slices.ContainsFunc(s.Claims, func(m MergeClaim) bool { return m.Side != nil })
+		return len(s.Spans) > 0 || slices.ContainsFunc(s.Claims, func(m MergeClaim) bool { return m.Side != nil })
 	})
 	if !w.isPlain {
 		w.others = make(map[*authors.Authorship]*writers)

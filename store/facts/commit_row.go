@@ -58,8 +58,12 @@ func (c *CommitRow) Inherits() bool { return c.TreeID != 0 || c.Merged&IsMerge !
 
 // InheritsFrom reports whether evidence of another commit may carry to the commit.
 func (c *CommitRow) InheritsFrom(other *CommitRow) bool {
-	return c.TreeID != 0 && c.TreeID == other.TreeID || c.Merged&IsMerge != 0 && other.Merged&IsMerged != 0
+	return c.TreeID != 0 && c.TreeID == other.TreeID || c.Merged&IsMerge != 0 && other.Merged&(IsMerged|IsSide) != 0
 }
+
+// IsNamed reports whether the evidence of the commit may change the state of others: it carries to them, or their
+// claims name the commit.
+func (c *CommitRow) IsNamed() bool { return c.IsInherited() || c.Merged&IsSide != 0 }
 
 // IsInherited reports whether evidence of the commit may carry to others.
 func (c *CommitRow) IsInherited() bool { return c.TreeID != 0 || c.Merged&IsMerged != 0 }

@@ -51,7 +51,7 @@ func (fa *Facts) GatherSpans(rd txn.Reader, list []*Commit) error {
 		f := &w.Facts
 		w.set(&authors.Authorship{
 			Authors: f.Authors, AuthorPeople: f.AuthorPeople, SigningKeys: w.Claims.Keys(), KnownAuthors: f.KnownAuthors,
-			Proven: true,
+			Proven: true, Several: true,
 		})
 	}
 	return nil
@@ -61,7 +61,7 @@ func (fa *Facts) GatherSpans(rd txn.Reader, list []*Commit) error {
 func (fa *Facts) gatherSides(rd txn.Reader, s *Commit, source int, all *[]wrote) error {
 	from := &s.Facts.Sources[source]
 	isAlive := func(m policy.MergeClaim) bool { return m.Side != nil }
-	if !slices.ContainsFunc(from.Claims, isAlive) {
+	if !s.Deriver.Contract.ExcludesAuthor() && !slices.ContainsFunc(from.Claims, isAlive) {
 		return nil
 	}
 	if err := fa.spansOf(rd, s, from.Commit, s.Facts.Carried, source+1, &from.Spans, all); err != nil {
@@ -109,35 +109,49 @@ func (fa *Facts) spansOf(rd txn.Reader, s *Commit, sha string, evidence []policy
 		if err != nil {
 			return err
 		}
-		if !known {
-			s.Gap = true
+		if !known || len(*spans) >= maxBases {
+			s.Gap = s.Gap || !known
 			continue
 		}
 		if *spans == nil {
 			*spans = make(map[string]*authors.Authorship)
 		}
 		set := *spans
-		set[e.Base] = nil
-		*all = append(*all, wroteBy(s.Deriver, commits, func(a *authors.Authorship) { set[e.Base] = a }))
+		if w, ok := wroteBy(s.Deriver, commits, func(a *authors.Authorship) { set[e.Base] = a }); ok {
+			set[e.Base] = nil
+			*all = append(*all, w)
+		}
 	}
 	return nil
 }
 
-// wroteBy returns who wrote commits.
-func wroteBy(d *Deriver, commits []history.Commit, set func(*authors.Authorship)) wrote {
-	w := wrote{&Commit{CommitRow: new(CommitRow), Deriver: d}, set}
+// The limits of what is read of one commit. Beyond them, it is not known who wrote what a review is about.
+const (
+	maxBases       = 16
+	maxSpanAuthors = 1000 // that one review is about
+)
+
+// wroteBy returns who wrote commits. It reports false if they are too many.
+func wroteBy(d *Deriver, commits []history.Commit, set func(*authors.Authorship)) (w wrote, ok bool) {
+	w = wrote{&Commit{CommitRow: new(CommitRow), Deriver: d}, set}
+	listed := make(map[ledger.Author]bool)
 	var keys []string
 	for _, c := range commits {
 		keys = append(keys, c.SigningKeys...)
-		for _, a := range append([]ledger.Author{c.Author, c.Committer}, c.CoAuthors...) {
-			if !slices.Contains(w.Facts.Authors, a) {
+		list := append([]ledger.Author{c.Author}, c.CoAuthors...)
+		if !c.Committer.IsForge() || c.Author.IsForge() { // a forge that has pressed the button wrote nothing
+			list = append(list, c.Committer)
+		}
+		for _, a := range list {
+			if !listed[a] {
+				listed[a] = true
 				w.Facts.Authors = append(w.Facts.Authors, a)
 			}
 		}
 	}
 	slices.Sort(keys)
 	w.Claims.SigningKeys = strings.Join(slices.Compact(keys), "\n")
-	return w
+	return w, len(listed) <= maxSpanAuthors
 }
 
 // writersOfMerge reads who wrote a clean merge in addition to its source: of a squash or a rebase the author and the
@@ -156,8 +170,14 @@ func (fa *Facts) writersOfMerge(rd txn.Reader, s *Commit, kind string, side *pol
 		side.Wrote = new(authors.Authorship) // anybody may have
 		return nil
 	}
+
 	c := list[0]
 	c.Committer, c.SigningKeys = c.Author, nil
-	*all = append(*all, wroteBy(s.Deriver, []history.Commit{c}, func(a *authors.Authorship) { side.Wrote = a }))
+	w, ok := wroteBy(s.Deriver, []history.Commit{c}, func(a *authors.Authorship) { side.Wrote = a })
+	if !ok {
+		side.Wrote = new(authors.Authorship)
+		return nil
+	}
+	*all = append(*all, w)
 	return nil
 }

@@ -37,7 +37,7 @@ type spanKey struct {
 // Sizes of the caches.
 const (
 	maxNodes = 50_000
-	maxSpans = 5000
+	maxSpans = 200
 )
 
 // MaxSpan limits the commits that a review can be about. Of more, it is not known who wrote them.
@@ -64,8 +64,6 @@ type Commit struct {
 	CoAuthors         []ledger.Author
 	// SigningKeys are the fingerprints of the keys that signed it.
 	SigningKeys []string
-	// Subject is the first line of its message.
-	Subject string
 }
 
 // SigningKey returns the fingerprint of the key of an object's SSH signature, or "" if it has no valid one.
@@ -102,21 +100,10 @@ func Forget(t *txn.Tx, repoID int64, sha string) error {
 
 // Unknown returns those of the commits of a repo whose objects are not known, in their order, or nil.
 func Unknown(rd txn.Reader, repoID int64, commits []string) ([]string, error) {
-	known := make(map[string]bool, len(commits))
-	args := keysOf(repoID, commits)
-	note := func(row txn.Scanner) error {
-		var sha string
-		err := row.Scan(&sha)
-		known[sha] = true
-		return err
-	}
-	for _, query := range []string{
-		"SELECT sha FROM ancestors WHERE (repo_id, sha) IN ",
-		"SELECT sha FROM commits WHERE tree <> '' AND (repo_id, sha) IN ",
-	} {
-		if err := rd.EachIn(note, query, 2, args); err != nil {
-			return nil, fmt.Errorf("find the objects of commits: %w", err)
-		}
+	known, err := among(rd, repoID, commits, "SELECT sha FROM ancestors WHERE (repo_id, sha) IN ",
+		"SELECT sha FROM commits WHERE tree <> '' AND (repo_id, sha) IN ")
+	if err != nil {
+		return nil, err
 	}
 	var unknown []string
 	for _, sha := range commits {
@@ -125,6 +112,39 @@ func Unknown(rd txn.Reader, repoID int64, commits []string) ([]string, error) {
 		}
 	}
 	return unknown, nil
+}
+
+// Unproven returns those of the commits of a repo that are registered without their objects, in their order, or nil.
+func Unproven(rd txn.Reader, repoID int64, commits []string) ([]string, error) {
+	found, err := among(rd, repoID, commits, "SELECT sha FROM commits WHERE tree = '' AND (repo_id, sha) IN ")
+	if err != nil {
+		return nil, err
+	}
+	var unproven []string
+	for _, sha := range commits {
+		if found[sha] {
+			unproven = append(unproven, sha)
+		}
+	}
+	return unproven, nil
+}
+
+// among returns those of the commits of a repo that any of the queries selects.
+func among(rd txn.Reader, repoID int64, commits []string, queries ...string) (map[string]bool, error) {
+	found := make(map[string]bool, len(commits))
+	args := keysOf(repoID, commits)
+	note := func(row txn.Scanner) error {
+		var sha string
+		err := row.Scan(&sha)
+		found[sha] = true
+		return err
+	}
+	for _, query := range queries {
+		if err := rd.EachIn(note, query, 2, args); err != nil {
+			return nil, fmt.Errorf("find the objects of commits: %w", err)
+		}
+	}
+	return found, nil
 }
 
 func keysOf(repoID int64, commits []string) []any {
@@ -138,12 +158,17 @@ func keysOf(repoID int64, commits []string) []any {
 // commitOf returns what an object says of who wrote the commit. keys are the fingerprints of the keys that signed it,
 // one per line.
 func commitOf(o *gitobject.Commit, keys string) Commit {
-	subject, _, _ := strings.Cut(o.Message, "\n")
-	c := Commit{
-		SHA: o.ID, Author: o.Author.Author, Committer: o.Committer.Author, CoAuthors: o.CoAuthors, Subject: subject,
+	c := Commit{SHA: o.ID, Author: cloned(o.Author.Author), Committer: cloned(o.Committer.Author)}
+	for _, a := range o.CoAuthors {
+		c.CoAuthors = append(c.CoAuthors, cloned(a))
 	}
 	if keys != "" {
 		c.SigningKeys = strings.Split(keys, "\n")
 	}
 	return c
+}
+
+// cloned returns an author who does not keep an object in memory.
+func cloned(a ledger.Author) ledger.Author {
+	return ledger.Author{Name: strings.Clone(a.Name), Email: strings.Clone(a.Email)}
 }

@@ -2,9 +2,8 @@ package record
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
@@ -15,93 +14,108 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// AddObjects stores the objects of commits of a repo, all or none of them. They prove what is registered, and of other
-// commits only their place in the history and who wrote them is known. It returns which of some commits are unknown.
+// AddObjects records the objects of commits of a repo, and returns which of some commits have none. Those of
+// registered commits are registered, one by one. Of other commits, only their place in the history and who wrote them
+// is known then: these are stored all or none. An object that is not what it should be is refused before.
 func (re *Recorder) AddObjects(ctx context.Context, org, repo string, o lineage.Objects) (unknown []string, err error) {
-	var list []overlaps.Submission
+	objects := make(map[string]*gitobject.Commit, len(o.Objects))
+	var commits []string
 	for i, object := range o.Objects {
 		sub, err := overlaps.Submit(object.Commit, ledger.Registration{Object: object.Object})
 		if err != nil {
 			return nil, fmt.Errorf("object %d, of %s: %w", i, object.Commit, err)
 		}
-		list = append(list, sub)
+		objects[object.Commit] = sub.Object
+		commits = append(commits, object.Commit)
 	}
 
-	if len(list) > 0 {
-		err = re.db.Change(ctx, org, func(t *txn.Tx) error { return re.addObjects(t, org, repo, list) })
+	if len(commits) > 0 {
+		if err := re.proveAll(ctx, org, repo, objects, commits); err != nil {
+			return nil, err
+		}
+		err = re.db.Change(ctx, org, func(t *txn.Tx) error { return re.addAncestors(t, org, repo, objects, commits) })
 		if err != nil {
 			return nil, err
 		}
 	}
+	return re.lacking(ctx, org, repo, o.Commits, history.Unknown, history.Unproven)
+}
+
+// lacking returns those of the commits that any of the functions returns, in their order.
+func (re *Recorder) lacking(ctx context.Context, org, repo string, commits []string,
+	find ...func(txn.Reader, int64, []string) ([]string, error),
+) ([]string, error) {
 	return txn.Read(ctx, re.db, txn.ForWrite(org), func(rd txn.Reader) ([]string, error) {
 		r, err := rd.FindRepo(org, repo)
 		if err != nil {
 			return nil, err
 		}
-		return history.Unknown(rd, r.ID, o.Commits)
+		var lacking []string
+		for _, f := range find {
+			list, err := f(rd, r.ID, commits)
+			if err != nil {
+				return nil, err
+			}
+			lacking = append(lacking, list...)
+		}
+		return slices.DeleteFunc(slices.Clone(commits), func(sha string) bool { return !slices.Contains(lacking, sha) }), nil
 	})
 }
 
-// addObjects stores objects in a write.
-func (re *Recorder) addObjects(t *txn.Tx, org, repo string, list []overlaps.Submission) error {
-	d, err := re.facts.WritableDeriver(t.Reader, org, repo)
+// proveAll registers the objects of those commits that are registered without one.
+func (re *Recorder) proveAll(ctx context.Context, org, repo string, objects map[string]*gitobject.Commit,
+	commits []string,
+) error {
+	unproven, err := re.lacking(ctx, org, repo, commits, history.Unproven)
 	if err != nil {
 		return err
 	}
-	objects := make(map[string]overlaps.Submission, len(list))
-	var commits []string
-	for _, sub := range list {
-		objects[sub.Object.ID] = sub
-		commits = append(commits, sub.Object.ID)
+	for _, sha := range unproven {
+		if _, _, err := re.Register(ctx, org, repo, sha, ledger.Registration{Object: objects[sha].Object}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addAncestors stores the objects of commits that are not registered.
+func (re *Recorder) addAncestors(t *txn.Tx, org, repo string, objects map[string]*gitobject.Commit, commits []string,
+) error {
+	d, err := re.facts.WritableDeriver(t.Reader, org, repo)
+	if err != nil {
+		return err
 	}
 	unknown, err := history.Unknown(t.Reader, d.Repo.ID, commits)
 	if err != nil {
 		return err
 	}
+	registered, err := history.Unproven(t.Reader, d.Repo.ID, unknown)
+	if err != nil {
+		return err
+	}
 
+	done := make(map[string]bool) // registered a moment ago, or listed twice
+	for _, sha := range registered {
+		done[sha] = true
+	}
 	var added []string
 	for _, sha := range unknown {
-		sub, ok := objects[sha]
-		if !ok { // it is listed twice
+		if done[sha] {
 			continue
 		}
-		delete(objects, sha)
-		isRegistered, err := re.isRegistered(t, d, sha)
-		if err != nil {
-			return err
-		}
-		if isRegistered {
-			if _, err := re.RegisterSubmission(t, org, repo, sha, sub, nil); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := re.addAncestor(t, d, sub.Object); err != nil {
+		done[sha] = true
+		if err := re.addAncestor(t, d, objects[sha]); err != nil {
 			return err
 		}
 		added = append(added, sha)
 	}
-	if len(unknown) == 0 {
+	if len(added) == 0 {
 		return nil
 	}
-	if len(added) > 0 {
-		if err := re.journal.AppendObjects(t, d.Repo, added); err != nil {
-			return err
-		}
+	if err := re.journal.AppendObjects(t, d.Repo, added); err != nil {
+		return err
 	}
-	re.states.FillGaps(t, d.Repo)
-	return nil
-}
-
-func (re *Recorder) isRegistered(t *txn.Tx, d *facts.Deriver, sha string) (bool, error) {
-	_, err := txn.ScanID(t.Row("SELECT id FROM commits WHERE repo_id = ? AND sha = ?", d.Repo.ID, sha))
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("find a commit: %w", err)
-	}
-	return true, nil
+	return re.states.FillGaps(t, d.Repo)
 }
 
 // addAncestor stores the object of a commit that is not registered.

@@ -44,6 +44,9 @@ func (re *Recorder) prove(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, o *gi
 	if err := re.facts.LogKnown(t, d.Repo, c.ID, list); err != nil {
 		return false, err
 	}
+	if err := re.states.FillGaps(t, d.Repo); err != nil {
+		return false, err
+	}
 	moved = c.Branch != "" && !slices.Equal(parents, o.Parents)
 	return moved, re.facts.JoinTree(t, d, c)
 }

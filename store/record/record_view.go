@@ -114,7 +114,7 @@ func (v *view) ofOrg(orgID int64) []*facts.Commit {
 // the commits of others may inherit evidence.
 func (v *view) isInherited(r *Recording, others []*Recording) bool {
 	s := v.commitOf(r)
-	return s != nil && r.Created && s.IsInherited() && slices.ContainsFunc(others, func(other *Recording) bool {
+	return s != nil && r.Created && s.IsNamed() && slices.ContainsFunc(others, func(other *Recording) bool {
 		heir := v.commitOf(other)
 		return heir != nil && heir != s && heir.InheritsFrom(s.CommitRow)
 	})

@@ -66,8 +66,11 @@ func (r *reader) readActions() {
 	default:
 		r.needCommit(eventName(name) + " names no commit, and GITHUB_SHA is the tip of the default branch")
 	}
-	if r.job.Branch != "" && r.job.Commit == event.After && !r.isRetry() {
-		r.job.Before = object(event.Before)
+	if r.job.Branch != "" && r.job.Commit == event.After {
+		r.job.Previous = object(event.Before)
+		if !r.isRetry() {
+			r.job.Before = r.job.Previous
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ func readGitLab(r *reader) {
 	default:
 		r.setBranch("CI_COMMIT_BRANCH")
 		r.commit("CI_COMMIT_SHA")
+		if r.get("CI_PIPELINE_SOURCE") == "push" {
+			r.job.Previous = object(r.get("CI_COMMIT_BEFORE_SHA"))
+		}
 	}
 }
 

@@ -35,7 +35,9 @@ type Job struct {
 	// Before is what the branch had before the push that started the job. It is empty if the job is a retry,
 	// or the provider does not report that: the branch may have moved since.
 	Before string `json:"before,omitzero"`
-	Tag    string `json:"tag,omitzero"`
+	// Previous is the same, also if the job is a retry.
+	Previous string `json:"-"`
+	Tag      string `json:"tag,omitzero"`
 	// PullRequest is the number of the pull or merge request.
 	PullRequest string `json:"pull_request,omitzero"`
 	// Fork reports whether the pull request comes from another repository.

@@ -320,23 +320,15 @@ func TestSearchEnds(t *testing.T) {
 		}
 	})
 
-	t.Run("with an error about one commit", func(t *testing.T) {
+	t.Run("with an error of the ledger", func(t *testing.T) {
 		h := build(t)
-		h.Branch("other", "A", "s", "s")
-		h.do("tag S other")
-		h.known("other", "S")
-		h.squash("D", "S")
-		bad := h.Git("rev-parse", "C")
-		n := 0
-		h.query.Claims = func(_ context.Context, sha string) ([]Claim, error) {
-			if n++; sha == bad && n > 4 { // after the mainline was read
-				return nil, errors.New("out of order")
-			}
-			return nil, nil
-		}
-		r := h.result(t.Context(), gitrepo.Repo{Dir: h.Dir}, "main", "B")
-		if got := h.names(r); !slices.Equal(got, []string{"D<-S on C: squash"}) || len(r.Undecided) != 1 {
-			t.Errorf("claims %q, undecided %v", got, r.Undecided)
+		broken := errors.New("out of order")
+		c := h.Git("rev-parse", "C")
+		_, err := Find(t.Context(), gitrepo.Repo{Dir: h.Dir}, Query{
+			Commit: c, Mainline: c, Branch: "main", Heads: h.heads,
+			Claims: func(context.Context, string) ([]Claim, error) { return nil, broken }})
+		if !errors.Is(err, broken) {
+			t.Error(err)
 		}
 	})
 }

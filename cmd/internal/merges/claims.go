@@ -2,6 +2,7 @@ package merges
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,11 +37,9 @@ func (f *finder) explainStep(ctx context.Context, s step, rebased []rebase) erro
 
 // explainMerge claims a merge to the mainline, and how the source came about.
 func (f *finder) explainMerge(ctx context.Context, s step) error {
-	sources, err := f.explainSource(ctx, s.source, s.parent)
-	if err != nil {
-		return err
-	}
-	if _, err := f.try(ctx, attestation.Merged, s.sha, s.source, s.parent); err != nil {
+	sources, sourceErr := f.explainSource(ctx, s.source, s.parent)
+	_, err := f.try(ctx, attestation.Merged, s.sha, s.source, s.parent)
+	if err := errors.Join(sourceErr, err); err != nil {
 		return err
 	}
 	return f.passOn(ctx, attestation.Rebased, s.sha, s.parent, sources)

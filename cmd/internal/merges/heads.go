@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // headRefs returns the refs at which clones and forges have heads of branches, as patterns.
@@ -26,9 +27,8 @@ const (
 	queueBranches = "gh-readonly-queue/"
 )
 
-// readHeads reads the heads of branches: those of the query and those of the clone. If there are too many, the ones
-// with evidence come first, and then the latest.
-func (f *finder) readHeads(ctx context.Context, g gitrepo.Repo) error {
+// readNamed reads which heads branches have or had, as the query and the clone say, of those that the clone has.
+func (f *finder) readNamed(ctx context.Context, g gitrepo.Repo) error {
 	refs, err := f.refs(ctx, g, headRefs())
 	if err != nil {
 		return err
@@ -36,11 +36,28 @@ func (f *finder) readHeads(ctx context.Context, g gitrepo.Repo) error {
 	f.named = slices.Concat(f.query.Heads, slices.DeleteFunc(refs, func(h Head) bool {
 		return h.Branch == "HEAD" || h.Branch == f.query.Branch || strings.HasPrefix(h.Branch, queueBranches)
 	}))
+	f.named = slices.DeleteFunc(f.named, func(h Head) bool { return !ledger.IsCommit(h.SHA) })
+	ids := make([]string, len(f.named))
+	for i, h := range f.named {
+		ids[i] = h.SHA
+	}
+	present, err := f.Present(ctx, ids)
+	if err != nil {
+		return err
+	}
+
+	f.named = slices.DeleteFunc(f.named, func(h Head) bool { return !present[h.SHA] })
 	for i := range f.named {
 		if f.named[i].Branch == f.query.Branch {
 			f.named[i].Branch = "" // anybody may register a commit as the mainline's
 		}
 	}
+	return nil
+}
+
+// readHeads reads the commits of the branches with a head. If there are too many, the ones with evidence come first,
+// and then the latest.
+func (f *finder) readHeads(ctx context.Context) error {
 	list := slices.Clone(f.named)
 	slices.SortStableFunc(list, func(a, b Head) int { return cmp.Compare(b.Evidence, a.Evidence) })
 	seen := make(map[string]bool)
@@ -50,15 +67,6 @@ func (f *finder) readHeads(ctx context.Context, g gitrepo.Repo) error {
 		return isNone
 	})
 
-	ids := make([]string, len(list))
-	for i, h := range list {
-		ids[i] = h.SHA
-	}
-	present, err := f.Present(ctx, ids)
-	if err != nil {
-		return err
-	}
-	list = slices.DeleteFunc(list, func(h Head) bool { return !present[h.SHA] })
 	return f.readBranches(ctx, f.atMost(list))
 }
 

@@ -28,11 +28,14 @@ func Find(ctx context.Context, g gitrepo.Repo, q Query) (r Result, err error) {
 }
 
 func (f *finder) find(ctx context.Context, g gitrepo.Repo) error {
+	if err := f.readNamed(ctx, g); err != nil {
+		return err
+	}
 	path, err := f.readMainline(ctx)
 	if err != nil {
 		return err
 	}
-	if err := f.readHeads(ctx, g); err != nil {
+	if err := f.readHeads(ctx); err != nil {
 		return err
 	}
 	if err := f.explainPath(ctx, path); err != nil {

@@ -341,6 +341,18 @@ func TestNothingElseIsClaimed(t *testing.T) {
 	}
 }
 
+// If the mainline was moved forward to a branch that had merged it, and nobody knows from where, either side of the
+// merge may be the branch.
+func TestSidesThatNobodyKnowsAreUndecided(t *testing.T) {
+	h := newHistory(t)
+	h.known("topic", "T")
+	h.do("checkout -q topic", "merge -q --no-edit main", "tag U", "checkout -q main", "merge -q --ff-only topic")
+	r := h.result(t.Context(), gitrepo.Repo{Dir: h.Dir}, "main", "A")
+	if len(r.Claims) > 0 || len(r.Undecided) != 1 || !strings.Contains(r.Undecided[0].Error(), "which parent of") {
+		t.Errorf("claims %q, undecided %v", h.names(r), r.Undecided)
+	}
+}
+
 // A clone without the history says so, and claims nothing wrong.
 func TestShallowCloneIsUndecided(t *testing.T) {
 	h := newHistory(t)

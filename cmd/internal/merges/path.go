@@ -57,8 +57,11 @@ func (f *finder) readMainline(ctx context.Context) ([]step, error) {
 		}
 	}
 
-	if len(w.path) == 0 {
+	switch {
+	case !w.isBelow:
 		return nil, f.whyNotOnMainline(ctx)
+	case len(w.path) == 0:
+		return nil, nil
 	}
 	slices.Reverse(w.path)
 	return w.path, errors.Join(f.readOlder(ctx, w.tip), f.checkEnd(ctx, w.path[0]))
@@ -95,7 +98,14 @@ func (f *finder) pass(ctx context.Context, w *walk, c commit) error {
 	}
 
 	s := step{commit: c}
-	s.parent, s.source = sides(c, isSwapped(c, w.later, claims))
+	swapped, known := isSwapped(c, w.later, claims)
+	if !known && f.isBranch(c.parents[0]) {
+		f.undecided(fmt.Errorf("it is not known which parent of %s was on %s: %s was the head of a branch, too "+
+			"(claim the merge with 'ledgerd attest')", ledger.Short(c.sha), f.query.Branch, ledger.Short(c.parents[0])))
+		w.tip, w.isAtEnd = "", true
+		return nil
+	}
+	s.parent, s.source = sides(c, swapped)
 	w.tip = s.parent
 	if w.isBelow {
 		w.path = append(w.path, s)
@@ -126,13 +136,25 @@ func (f *finder) laterThanBefore(ctx context.Context) (map[string]bool, error) {
 // isSwapped reports whether the second parent of a merge is the one that was on the mainline: so it is if somebody has
 // merged the mainline into a branch, and moved the mainline forward to that. It is known from what the forge says that
 // the mainline had before, or from a claim.
-func isSwapped(c commit, later map[string]bool, claims []Claim) bool {
+func isSwapped(c commit, later map[string]bool, claims []Claim) (swapped, known bool) {
 	if len(c.parents) != 2 {
-		return false
+		return false, true
 	}
 	first, second := c.parents[0], c.parents[1]
-	return later[second] && !later[first] ||
-		slices.ContainsFunc(claims, func(k Claim) bool { return k.Parent == second && k.Source == first })
+	if later[first] != later[second] {
+		return later[second], true
+	}
+	for _, k := range claims {
+		if k.Source == first || k.Source == second {
+			return k.Source == first, true
+		}
+	}
+	return false, false
+}
+
+// isBranch reports whether a commit is or was the head of a branch.
+func (f *finder) isBranch(sha string) bool {
+	return slices.ContainsFunc(f.named, func(h Head) bool { return h.SHA == sha && h.Branch != "" })
 }
 
 // whyNotOnMainline returns why the commit of the query was not found on the mainline.
@@ -191,5 +213,14 @@ func (f *finder) claimsOf(ctx context.Context, commit string) ([]Claim, error) {
 	if f.query.Claims == nil {
 		return nil, nil
 	}
-	return f.query.Claims(ctx, commit)
+	claims, err := f.query.Claims(ctx, commit)
+	if err != nil {
+		return nil, claimsError{err}
+	}
+	return claims, nil
 }
+
+// A claimsError is why the claims of a commit were not read. It ends the search.
+type claimsError struct{ error }
+
+func (e claimsError) Unwrap() error { return e.error }

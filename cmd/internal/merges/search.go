@@ -2,6 +2,7 @@ package merges
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -161,7 +162,7 @@ func (f *finder) undecided(err error) {
 // settle notes an error that is about some commits only, so that the search goes on with others. It returns errors that
 // end the search.
 func (f *finder) settle(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil {
+	if _, isOfLedger := errors.AsType[claimsError](err); isOfLedger || err == nil || ctx.Err() != nil {
 		return err
 	}
 	f.undecided(f.Explain(ctx, err))

@@ -245,3 +245,19 @@ func (s suite) TestObjectsAreKeptAllOrNone(t *testing.T) {
 		t.Errorf("unknown %v, %v", unknown, err)
 	}
 }
+
+// A commit with the tree of a reviewed one takes over a review only if its signer wrote no commit since its base.
+func (s suite) TestAReviewDoesNotCarryByTreeToItsAuthor(t *testing.T) {
+	g, ci, _, _ := s.newUpdate(t)
+	g.SetContract(strings.ReplaceAll(updateContract, `"carry":["merge"],
+		"carry_signers":["cn=mainline,ou=build,o=acme"]`, `"carry":["tree"]`))
+	tom := g.NewSigner("cn=tom,ou=dev,o=acme")
+	g.commit("r2", "Rita", "t1")
+	amended, raw := storetest.ObjectOn(g.ids["t1"], len(g.ids), "Rita", 99)
+	g.ids["amended"], g.objects["amended"] = amended, raw
+	g.send("t1")
+	g.register("r2", "amended")
+	ci.Attest(amended, "test:go", ledger.Pass)
+	g.review(tom, "r2", "m0")
+	g.want("with the review of somebody who wrote a commit before", "amended", ledger.Attested)
+}

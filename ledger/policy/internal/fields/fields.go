@@ -33,6 +33,7 @@ type Check struct {
 	expressions map[string]error // so far, with why they are invalid
 }
 
+// Fault records a fault of a field.
 func (k *Check) Fault(field, format string, args ...any) {
 	if len(k.Faults) < MaxFaults {
 		k.Faults = append(k.Faults, ledger.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
@@ -108,6 +109,7 @@ func (k *Check) Levels(field, about string, list []string) []string {
 	return list
 }
 
+// State validates a state that can have requirements.
 func (k *Check) State(field, name string) ledger.State {
 	s, err := ledger.ParseState(name)
 	if err != nil || s < ledger.Attested {
@@ -126,6 +128,7 @@ func (k *Check) Pattern(field, p string) {
 	}
 }
 
+// Signers validates patterns of signers.
 func (k *Check) Signers(field string, texts []string) []identity.Pattern {
 	if !k.Fits(field, texts) {
 		return nil
@@ -139,6 +142,7 @@ func (k *Check) Signers(field string, texts []string) []identity.Pattern {
 	return patterns
 }
 
+// Threshold validates a number of people; nil is 1.
 func (k *Check) Threshold(field string, n *int) int {
 	if n == nil {
 		return 1
@@ -149,6 +153,7 @@ func (k *Check) Threshold(field string, n *int) int {
 	return *n
 }
 
+// Accept validates statuses; nil is pass alone.
 func (k *Check) Accept(field string, names []string) []ledger.Status {
 	if names == nil {
 		return []ledger.Status{ledger.Pass}
@@ -175,6 +180,7 @@ func (k *Check) Accept(field string, names []string) []ledger.Status {
 	return accept
 }
 
+// MaxAge validates a duration; nil is the default.
 func (k *Check) MaxAge(field string, text *string, def ledger.Duration) ledger.Duration {
 	if text == nil {
 		return def
@@ -184,6 +190,7 @@ func (k *Check) MaxAge(field string, text *string, def ledger.Duration) ledger.D
 	return d
 }
 
+// Level validates a level of the radar; nil is the default.
 func (k *Check) Level(field string, name *string, def radar.Level) radar.Level {
 	if name == nil {
 		return def
@@ -212,6 +219,7 @@ func (k *Check) Globs(field string, globs []string, check func(string) error) []
 	return globs
 }
 
+// Fits reports whether a list is short enough.
 func (k *Check) Fits(field string, list []string) bool {
 	if len(list) > maxEntries {
 		k.Fault(field, "too many: %d entries, at most %d", len(list), maxEntries)
