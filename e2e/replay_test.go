@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 )
 
 var (
@@ -189,10 +191,10 @@ type stated struct {
 	isPass       bool
 }
 
-// A claimed merge has a source, and says what of its evidence carries.
+// A claimed merge has a source, and a commit of the mainline that must meet the same. Reviews carry only with a base.
 type claimed struct {
-	source         string
-	tests, reviews bool
+	source, parent string
+	hasBase        bool
 }
 
 // latest returns the latest result that counts for a commit: one about its tree, or one that
@@ -206,22 +208,24 @@ func (l *lane) latest(list []stated, commit, source string) bool {
 	return false
 }
 
-// isTested and isPromotable report what a commit must be.
+// isTested, isReviewed and isPromotable report what a commit must be.
 func (l *lane) isTested(commit string) bool {
 	source := ""
-	if c := l.claims[commit]; c.tests {
+	if c, ok := l.claims[commit]; ok && l.isTested(c.parent) {
 		source = c.source
 	}
 	return l.latest(l.tests, commit, source)
 }
 
-func (l *lane) isPromotable(commit string) bool {
+func (l *lane) isReviewed(commit string) bool {
 	source := ""
-	if c := l.claims[commit]; c.reviews {
+	if c, ok := l.claims[commit]; ok && c.hasBase && l.isReviewed(c.parent) {
 		source = c.source
 	}
-	return l.isTested(commit) && l.latest(l.reviews, commit, source)
+	return l.latest(l.reviews, commit, source)
 }
+
+func (l *lane) isPromotable(commit string) bool { return l.isTested(commit) && l.isReviewed(commit) }
 
 // merge records the evidence of a branch and, for most merges, of the mainline. Then it
 // registers the merge, and claims it if git agrees.
@@ -231,10 +235,11 @@ func (l *lane) merge(commit string, m gitMerge) {
 	hasFailed := n%8 == 5
 	if n%8 != 3 && !l.isQueued {
 		l.test(m.mainline, true)
-		l.review(m.mainline)
+		l.review(m.mainline, "")
 	}
 	l.test(m.branch, !hasFailed)
-	l.review(m.branch)
+	base := l.base(m)
+	l.review(m.branch, base)
 	l.register(commit)
 	l.cases = append(l.cases, commit)
 	if l.kind == "queue" {
@@ -242,7 +247,7 @@ func (l *lane) merge(commit string, m gitMerge) {
 	}
 
 	isByTree := l.check(commit)
-	refused := l.claim(commit, m.branch)
+	refused := l.claim(commit, m.branch, base != "")
 	isPromotable := l.check(commit)
 	parent := l.history.git("rev-parse", commit+"^")
 	switch {
@@ -278,14 +283,31 @@ func (l *lane) register(commit string) {
 
 // test records a test of a commit, and review a review of it.
 func (l *lane) test(commit string, isPass bool) {
-	l.tests = append(l.tests, l.state(commit, "test:go", isPass, l.org.key))
+	l.tests = append(l.tests, l.state(commit, "test:go", "", isPass, l.org.key))
 }
 
-func (l *lane) review(commit string) {
-	l.reviews = append(l.reviews, l.state(commit, "review:code", true, l.reviewer))
+func (l *lane) review(commit, base string) {
+	l.reviews = append(l.reviews, l.state(commit, "review:code", base, true, l.reviewer))
 }
 
-func (l *lane) state(commit, predicate string, isPass bool, key ed25519.PrivateKey) stated {
+// base returns the merge base of a branch and the mainline, or "" if there are several, and sends the objects of all
+// commits between.
+func (l *lane) base(m gitMerge) string {
+	bases := strings.Fields(l.history.git("merge-base", "--all", m.mainline, m.branch))
+	if len(bases) != 1 || bases[0] == m.branch {
+		return ""
+	}
+	between := strings.Fields(l.history.git("rev-list", m.mainline, m.branch, "^"+bases[0]))
+	for part := range slices.Chunk(append(between, bases[0]), lineage.MaxObjects) {
+		objects, err := gitrepo.Repo{Dir: l.history.dir}.CommitObjects(l.t.Context(), part)
+		must.OK(l.t, err)
+		_, err = l.api.AddObjects(l.t.Context(), "acme", l.repo, lineage.Objects{Objects: objects})
+		must.OK(l.t, err)
+	}
+	return bases[0]
+}
+
+func (l *lane) state(commit, predicate, base string, isPass bool, key ed25519.PrivateKey) stated {
 	l.register(commit)
 	result := ledger.Result{Status: ledger.Pass}
 	if !isPass {
@@ -293,7 +315,7 @@ func (l *lane) state(commit, predicate string, isPass bool, key ed25519.PrivateK
 	}
 	l.serial++
 	payload, err := attestation.NewStatement("acme/"+l.repo, commit, attestation.ResultPredicate{
-		Predicate: predicate, Result: result, Annotations: map[string]string{"serial": fmt.Sprint(l.serial)},
+		Predicate: predicate, Result: result, Base: base, Annotations: map[string]string{"serial": fmt.Sprint(l.serial)},
 	})
 	must.OK(l.t, err)
 	must.OK(l.t, l.record(key, payload))
@@ -309,7 +331,7 @@ func (l *lane) record(key ed25519.PrivateKey, payload []byte) error {
 
 // claim claims a merge if git agrees that it is one. Its own merge of the two commits must
 // then have the same tree.
-func (l *lane) claim(commit, branch string) (refused bool) {
+func (l *lane) claim(commit, branch string, hasBase bool) (refused bool) {
 	checked, err := l.checkMerge(commit, branch)
 	if err != nil {
 		return true
@@ -319,19 +341,21 @@ func (l *lane) claim(commit, branch string) (refused bool) {
 	}
 
 	l.register(checked.Parent)
-	tests, reviews := l.isTested(checked.Parent), l.isPromotable(checked.Parent)
 	must.OK(l.t, l.sign(commit, checked))
-	l.claims[commit] = claimed{branch, tests, reviews}
+	l.claims[commit] = claimed{branch, checked.Parent, hasBase}
 	return false
 }
 
 func (l *lane) checkMerge(commit, branch string) (gitrepo.Merge, error) {
 	repo := gitrepo.Repo{Dir: l.history.dir}
-	kind := attestation.Squashed
+	return repo.CheckMerge(l.t.Context(), gitrepo.Merge{Kind: l.claimKind(), Commit: commit, Source: branch})
+}
+
+func (l *lane) claimKind() attestation.MergeKind {
 	if l.kind == "merge" {
-		kind = attestation.Merged
+		return attestation.Merged
 	}
-	return repo.CheckMerge(l.t.Context(), gitrepo.Merge{Kind: kind, Commit: commit, Source: branch})
+	return attestation.Squashed
 }
 
 // sign records a claim that a commit is a merge.
@@ -383,7 +407,9 @@ func (l *lane) smuggle(commit, branch string) {
 		l.t.Errorf("%s: git claims %s with a smuggled line as %+v", l.repo, bad, m)
 	}
 
-	forged := gitrepo.Merge{Source: branch, Parent: l.history.git("rev-parse", bad+"^"), Tree: l.trees[commit]}
+	forged := gitrepo.Merge{
+		Kind: l.claimKind(), Source: branch, Parent: l.history.git("rev-parse", bad+"^"), Tree: l.trees[commit],
+	}
 	l.register(forged.Parent)
 	if forged.Parent != forged.Source {
 		must.OK(l.t, l.sign(bad, forged))
