@@ -58,7 +58,7 @@ func TestExamples(t *testing.T) {
 
 // The examples that init has are those of docs/ci.
 func TestExamplesAreThoseOfTheDocs(t *testing.T) {
-	for _, name := range []string{"github.yml", "gitlab-ci.yml", "gitea.yml"} {
+	for _, name := range []string{"github.yml", "github-mainline.yml", "gitlab-ci.yml", "gitea.yml"} {
 		text := must.Read(t, filepath.Join("start", "ci", name))
 		docs := must.Read(t, filepath.Join(ciDocs, name))
 		if string(text) != string(docs) {

@@ -16,31 +16,47 @@ import (
 //go:embed ci
 var examples embed.FS
 
-// createCI writes or prints a CI configuration that records the result of tests.
+// A configuration is an example, and the file of a repository for which it is.
+type configuration struct{ example, file string }
+
+// configurations returns those of a kind of CI. The first records the result of tests.
+func configurations(kind string) []configuration {
+	switch kind {
+	case "gitlab":
+		return []configuration{{"gitlab-ci.yml", ".gitlab-ci.yml"}}
+	case "gitea":
+		return []configuration{{"gitea.yml", ".gitea/workflows/ledgerd.yml"}}
+	case "forgejo":
+		return []configuration{{"gitea.yml", ".forgejo/workflows/ledgerd.yml"}}
+	}
+	return []configuration{
+		{"github.yml", ".github/workflows/ledgerd.yml"}, {"github-mainline.yml", ".github/workflows/mainline.yml"},
+	}
+}
+
+// claims reports whether the CI of the setup has a job of the mainline, which can keep its key from other branches.
+func (s *setup) claims() bool { return s.ci == "github" || s.ci == "gitlab" }
+
+// createCI writes the CI configuration, or prints the one that records the result of tests.
 func (s *setup) createCI(context.Context, *cli.Connection) error {
 	kind := s.ci
 	if kind == "print" {
 		kind = string(forge.Detect(s.webURL))
 	}
-	example, file := "github.yml", ".github/workflows/ledgerd.yml"
-	switch kind {
-	case "gitlab":
-		example, file = "gitlab-ci.yml", ".gitlab-ci.yml"
-	case "gitea":
-		example, file = "gitea.yml", ".gitea/workflows/ledgerd.yml"
-	case "forgejo":
-		example, file = "gitea.yml", ".forgejo/workflows/ledgerd.yml"
+	for _, c := range configurations(kind) {
+		text, err := examples.ReadFile("ci/" + c.example)
+		if err != nil {
+			return err
+		}
+		adapted := adapt(string(text), s.org+"/"+s.repo)
+		if s.ci == "print" {
+			fmt.Fprintf(s.p.Hints(), "For CI, write this to %s, or run init with --ci:\n\n%s\n", c.file, adapted)
+			return nil
+		}
+		if err := s.create("file", c.file, []byte(adapted)); err != nil {
+			return err
+		}
 	}
-
-	text, err := examples.ReadFile("ci/" + example)
-	if err != nil {
-		return err
-	}
-	configuration := adapt(string(text), s.org+"/"+s.repo)
-	if s.ci != "print" {
-		return s.create("file", file, []byte(configuration))
-	}
-	fmt.Fprintf(s.p.Hints(), "For CI, write this to %s, or run init with --ci:\n\n%s\n", file, configuration)
 	return nil
 }
 
@@ -51,7 +67,11 @@ func adapt(example, repo string) string {
 		example = strings.TrimRight(example[:i[0]], "\n") + "\n"
 	}
 	_, jobs, _ := strings.Cut(example, "\n") // the name of the file
-	const head = "# Variable: LEDGERD_URL. Secrets: LEDGERD_TOKEN, from .ledgerd/ci.token, and LEDGERD_KEY, from\n" +
+	head := "# Variable: LEDGERD_URL. Secrets: LEDGERD_TOKEN, from .ledgerd/ci.token, and LEDGERD_KEY, from\n" +
 		"# .ledgerd/ci.key. Replace ./test.sh. More, with a gate before a deployment: docs/ci of ledgerd\n"
+	if !strings.Contains(jobs, "./test.sh") {
+		head = "# Variable: LEDGERD_URL. Secrets of the environment mainline, which admits the default branch alone:\n" +
+			"# LEDGERD_TOKEN, from .ledgerd/ci.token, and LEDGERD_MAINLINE_KEY, from .ledgerd/mainline.key.\n"
+	}
 	return head + strings.ReplaceAll(jobs, "acme/api", repo)
 }

@@ -29,7 +29,7 @@ type key struct {
 	may   identity.Predicates
 }
 
-// keys returns the keys for CI and for the person, and with --ci that of the mainline. None can attest what another
+// keys returns the keys for CI and for the person, and that of the mainline if the CI has a job for it. None can attest what another
 // does, so that one stolen key does not take a commit through.
 func (s *setup) keys(ctx context.Context) []key {
 	name := s.git.Config(ctx, "user.name")
@@ -47,7 +47,7 @@ func (s *setup) keys(ctx context.Context) []key {
 		{folder + "/me", identity.DN{CN: name, OU: "dev", O: s.org}, s.git.Config(ctx, "user.email"),
 			identity.Predicates{"review:*", "deploy:*"}},
 	}
-	if s.ci != "print" {
+	if s.claims() {
 		keys = append(keys, key{folder + "/mainline", identity.DN{CN: "mainline", OU: "merge", O: s.org}, "",
 			identity.Predicates{"merge:*", "changes:*"}})
 	}
