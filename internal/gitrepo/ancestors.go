@@ -12,7 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/lineage"
 )
 
-// maxHistory limits the commits of a list, of which the newest are in it.
+// maxHistory limits a list of commits to the newest.
 const maxHistory = 5000
 
 // Ancestors returns the commits that say where a commit comes from: those that it has and the mainline has not, the

@@ -201,8 +201,8 @@ func (g Repo) boundaries(ctx context.Context) ([]string, error) {
 	return strings.Fields(string(text)), err
 }
 
-// endAbove returns a commit above the merge bases of others whose parents a shallow clone lacks, so that the bases may
-// not be the best ones. It is empty if there is none.
+// endAbove returns a commit above the merge bases of others whose parents a shallow clone lacks, so that there may be
+// better bases. It is empty if there is no such commit.
 func (g Repo) endAbove(ctx context.Context, bases []string, commits ...string) (string, error) {
 	ends, err := g.boundaries(ctx)
 	if err != nil || len(ends) == 0 {

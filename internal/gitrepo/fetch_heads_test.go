@@ -16,12 +16,12 @@ func TestFetchHeads(t *testing.T) {
 		commits []string
 		want    bool // whether the head of the pull request is fetched
 	}{
-		"none":                {nil, false},
-		"a pull request":      {[]string{h.head}, true},
-		"one that is gone":    {[]string{gone, h.head, strings.Repeat("2", 40)}, true},
-		"an ID that is none":  {[]string{"--upload-pack=touch x", h.head, "+refs/heads/main:refs/heads/evil"}, true},
-		"only refspecs":       {[]string{"refs/pull/1/head", "", h.head[:12], strings.ToUpper(h.head)}, false},
-		"more than one fetch": {[]string{gone, gone[:39] + "2", gone[:39] + "3", h.merge, h.head}, true},
+		"none":                 {nil, false},
+		"a pull request":       {[]string{h.head}, true},
+		"one that is gone":     {[]string{gone, h.head, strings.Repeat("2", 40)}, true},
+		"options and refspecs": {[]string{"--upload-pack=touch x", h.head, "+refs/heads/main:refs/heads/evil"}, true},
+		"only refspecs":        {[]string{"refs/pull/1/head", "", h.head[:12], strings.ToUpper(h.head)}, false},
+		"more than one fetch":  {[]string{gone, gone[:39] + "2", gone[:39] + "3", h.merge, h.head}, true},
 	} {
 		for _, depth := range []string{"--depth=1", "--no-recurse-submodules"} {
 			t.Run(name+" "+depth, func(t *testing.T) {

@@ -229,8 +229,9 @@ func (v *evaluation) claimReason(r *Requirement) string {
 	return "; nothing carries from " + text.JoinFirst(list, " or from ")
 }
 
-// refusals says why none of the claims about a source counts for a requirement: by somebody in carry_signers, if there
-// is one. It is empty if one counts, or if there is none.
+// refusals says why no claim about a source counts for a requirement. It gives the
+// reason of a claim by carry_signers, or else names the signers of the others. It is empty if a claim counts, and
+// without claims.
 func (v *evaluation) refusals(r *Requirement, s *Source) string {
 	var others []string
 	by := ""

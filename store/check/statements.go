@@ -134,7 +134,7 @@ func (c *checker) compareMerge(conn *sqldb.Conn, o *org, e *event, row storedMer
 	}
 	if row.reason == "" {
 		var parents []string
-		_ = json.Unmarshal(row.parents, &parents) // if it fails, there are none
+		_ = json.Unmarshal(row.parents, &parents) // without parents, WhyNot says so
 		if why := a.merge.WhyNot(row.tree, parents); why != "" {
 			c.Problemf("merge", o.name, a.row(), "something carries by it, and it does not agree with the object: %s", why)
 		}

@@ -24,16 +24,8 @@ type wrote struct {
 func (fa *Facts) GatherSpans(rd txn.Reader, list []*Commit) error {
 	var all []wrote
 	for _, s := range list {
-		s.Gap = false
-		if s.Deriver.Contract.ExcludesAuthor() {
-			if err := fa.spansOf(rd, s, s.SHA, s.Facts.Evidence, 0, &s.Facts.Spans, &all); err != nil {
-				return err
-			}
-		}
-		for i := range s.Facts.Sources {
-			if err := fa.gatherSides(rd, s, i, &all); err != nil {
-				return err
-			}
+		if err := fa.gatherSpans(rd, s, &all); err != nil {
+			return err
 		}
 	}
 	if all == nil {
@@ -57,16 +49,73 @@ func (fa *Facts) GatherSpans(rd txn.Reader, list []*Commit) error {
 	return nil
 }
 
-// gatherSides reads what the claims about a source of a commit rest on.
-func (fa *Facts) gatherSides(rd txn.Reader, s *Commit, source int, all *[]wrote) error {
-	from := &s.Facts.Sources[source]
-	isAlive := func(m policy.MergeClaim) bool { return m.Side != nil }
-	if !s.Deriver.Contract.ExcludesAuthor() && !slices.ContainsFunc(from.Claims, isAlive) {
+// gatherSpans reads who wrote the commits that the reviews of a commit and of its sources are about.
+func (fa *Facts) gatherSpans(rd txn.Reader, s *Commit, all *[]wrote) error {
+	s.Gap, s.Facts.Spans = false, nil
+	for i := range s.Facts.Sources {
+		s.Facts.Sources[i].Spans = nil
+	}
+	for _, evidence := range [][]policy.Evidence{s.Facts.Evidence, s.Facts.Carried} {
+		for i := range evidence {
+			e := &evidence[i]
+			if e.Base == "" || !e.IsReview() {
+				continue
+			}
+
+			spans, head, needed := &s.Facts.Spans, s.SHA, s.Deriver.Contract.ExcludesAuthor()
+			if e.Source != 0 {
+				from := &s.Facts.Sources[e.Source-1]
+				spans, head, needed = &from.Spans, from.Commit, needed || slices.ContainsFunc(from.Claims, isAlive)
+			}
+			if !needed {
+				continue
+			}
+			if err := fa.spanOf(rd, s, head, e, spans, all); err != nil {
+				return err
+			}
+		}
+	}
+
+	for i := range s.Facts.Sources {
+		if err := fa.gatherSides(rd, s, &s.Facts.Sources[i], all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isAlive reports whether what the mainline meets now decides about a claim.
+func isAlive(m policy.MergeClaim) bool { return m.Side != nil }
+
+// spanOf reads who wrote the commits that a review of the head is about, unless that was read.
+func (fa *Facts) spanOf(rd txn.Reader, s *Commit, head string, e *policy.Evidence,
+	spans *map[string]*authors.Authorship, all *[]wrote,
+) error {
+	if _, ok := (*spans)[e.Base]; ok || len(*spans) >= maxBases {
 		return nil
 	}
-	if err := fa.spansOf(rd, s, from.Commit, s.Facts.Carried, source+1, &from.Spans, all); err != nil {
+	commits, known, err := fa.history.Between(rd, s.RepoID, e.Base, head)
+	if err != nil {
 		return err
 	}
+	s.Gap = s.Gap || !known
+	if !known {
+		return nil
+	}
+
+	if *spans == nil {
+		*spans = make(map[string]*authors.Authorship)
+	}
+	set := *spans
+	if w, ok := wroteBy(s.Deriver, commits, func(a *authors.Authorship) { set[e.Base] = a }); ok {
+		set[e.Base] = nil
+		*all = append(*all, w)
+	}
+	return nil
+}
+
+// gatherSides reads what the claims about a source of a commit rest on.
+func (fa *Facts) gatherSides(rd txn.Reader, s *Commit, from *policy.Source, all *[]wrote) error {
 	for i := range from.Claims {
 		side := from.Claims[i].Side
 		if side == nil || side.Refused != "" {
@@ -90,44 +139,9 @@ func (fa *Facts) gatherSides(rd txn.Reader, s *Commit, source int, all *[]wrote)
 	return nil
 }
 
-// spansOf reads who wrote the commits that the reviews of a commit are about, which is the source with the number, or
-// the commit itself.
-func (fa *Facts) spansOf(rd txn.Reader, s *Commit, sha string, evidence []policy.Evidence, source int,
-	spans *map[string]*authors.Authorship, all *[]wrote,
-) error {
-	*spans = nil
-	for i := range evidence {
-		e := &evidence[i]
-		if e.Base == "" || e.Source != source || !e.IsReview() {
-			continue
-		}
-		if _, ok := (*spans)[e.Base]; ok {
-			continue
-		}
-
-		commits, known, err := fa.history.Between(rd, s.RepoID, e.Base, sha)
-		if err != nil {
-			return err
-		}
-		if !known || len(*spans) >= maxBases {
-			s.Gap = s.Gap || !known
-			continue
-		}
-		if *spans == nil {
-			*spans = make(map[string]*authors.Authorship)
-		}
-		set := *spans
-		if w, ok := wroteBy(s.Deriver, commits, func(a *authors.Authorship) { set[e.Base] = a }); ok {
-			set[e.Base] = nil
-			*all = append(*all, w)
-		}
-	}
-	return nil
-}
-
 // The limits of what is read of one commit. Beyond them, it is not known who wrote what a review is about.
 const (
-	maxBases       = 16
+	maxBases       = 16   // of reviews of one commit
 	maxSpanAuthors = 1000 // that one review is about
 )
 

@@ -50,15 +50,17 @@ func (re *Recorder) lacking(ctx context.Context, org, repo string, commits []str
 		if err != nil {
 			return nil, err
 		}
-		var lacking []string
+		lacking := make(map[string]bool)
 		for _, f := range find {
 			list, err := f(rd, r.ID, commits)
 			if err != nil {
 				return nil, err
 			}
-			lacking = append(lacking, list...)
+			for _, sha := range list {
+				lacking[sha] = true
+			}
 		}
-		return slices.DeleteFunc(slices.Clone(commits), func(sha string) bool { return !slices.Contains(lacking, sha) }), nil
+		return slices.DeleteFunc(slices.Clone(commits), func(sha string) bool { return !lacking[sha] }), nil
 	})
 }
 

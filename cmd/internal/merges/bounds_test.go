@@ -246,25 +246,30 @@ func TestSearchIsBounded(t *testing.T) {
 	for want, limit := range map[string]func(l *limits){
 		"3 heads of branches were not searched":                      func(l *limits) { l.heads = 2 },
 		"1 branches have 3 commits or more that main lacks":          func(l *limits) { l.branch = 3 },
-		"may be a squash of 5 branches, of which the 2 most likely ": func(l *limits) { l.tries = 2 },
+		"may be a squash of any of 5 branches, and only the 2 most ": func(l *limits) { l.tries = 2 },
 		"may have more sources than the 2 that are claimed":          func(l *limits) { l.claims = 2 },
 		"more than 1 pairs of commits may be merges":                 func(l *limits) { l.checks = 1 },
 		"git took longer than 1ns to merge ":                         func(l *limits) { l.checkTime = 1 },
 		"more than 0 commits were not decided":                       func(l *limits) { l.undecided, l.heads = 0, 1 },
 	} {
-		checker, err := gitrepo.Repo{Dir: h.Dir}.MergeChecker(t.Context())
-		must.OK(t, err)
-		q := Query{
-			Commit: h.Git("rev-parse", "C"), Mainline: h.Git("rev-parse", "C"), Branch: "main", Heads: h.heads}
-		f := newFinder(checker, q)
-		limit(&f.limits)
-		f.Timeout = f.limits.checkTime
-		must.OK(t, f.find(t.Context(), gitrepo.Repo{Dir: h.Dir}))
+		f := h.findWithin(limit)
 		if !slices.ContainsFunc(f.Undecided, func(err error) bool { return strings.Contains(err.Error(), want) }) {
 			t.Errorf("undecided %v, want %q", f.Undecided, want)
 		}
-		must.OK(t, checker.Close())
 	}
+}
+
+// findWithin searches up to C, with other limits.
+func (h *history) findWithin(limit func(*limits)) *finder {
+	h.t.Helper()
+	g, c := gitrepo.Repo{Dir: h.Dir}, h.Git("rev-parse", "C")
+	checker, err := g.MergeChecker(h.t.Context())
+	must.OK(h.t, err)
+	f := newFinder(checker, Query{Commit: c, Mainline: c, Branch: "main", Heads: h.heads})
+	limit(&f.limits)
+	f.Timeout = f.limits.checkTime
+	must.OK(h.t, errors.Join(f.find(h.t.Context(), g), checker.Close()))
+	return f
 }
 
 // A branch with a long history of its own does not hide others.
@@ -278,13 +283,7 @@ func TestLongBranchHidesNothing(t *testing.T) {
 	h.known("topic", "T")
 	h.do("checkout -q main")
 	h.squash("C", "topic")
-	checker, err := gitrepo.Repo{Dir: h.Dir}.MergeChecker(t.Context())
-	must.OK(t, err)
-	defer checker.Close()
-	f := newFinder(checker, Query{
-		Commit: h.Git("rev-parse", "C"), Mainline: h.Git("rev-parse", "C"), Heads: h.heads})
-	f.limits.older, f.limits.branch = 20, 10
-	must.OK(t, f.find(t.Context(), gitrepo.Repo{Dir: h.Dir}))
+	f := h.findWithin(func(l *limits) { l.older, l.branch = 20, 10 })
 	if got := h.names(f.Result); !slices.Equal(got, []string{"C<-T on B: squash"}) {
 		t.Errorf("claims %q, undecided %v", got, f.Undecided)
 	}

@@ -84,8 +84,8 @@ func (f *finder) trySquash(ctx context.Context, s step, t touched) (found bool, 
 
 	more := slices.DeleteFunc(list[len(tried):], func(c candidate) bool { return c.likeness < likeness })
 	if len(more) > 0 {
-		f.undecided(fmt.Errorf("commit %s may be a squash of %d branches, of which the %d most likely were checked (claim "+
-			"others with 'ledgerd attest --squash-of')", ledger.Short(s.sha), len(tried)+len(more), len(tried)))
+		f.undecided(fmt.Errorf("commit %s may be a squash of any of %d branches, and only the %d most similar were "+
+			"checked (claim others with 'ledgerd attest --squash-of')", ledger.Short(s.sha), len(tried)+len(more), len(tried)))
 	}
 	return found, nil
 }

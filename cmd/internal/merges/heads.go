@@ -154,8 +154,7 @@ func (f *finder) branchLog(ctx context.Context, most int, heads ...string) ([]co
 	return f.log(ctx, append(args, "^"+f.query.Mainline)...)
 }
 
-// newBranch returns the branch with a head, with at most so many of the commits that the mainline lacks, the latest
-// first.
+// newBranch returns the branch with a head, and the latest of its commits that the mainline lacks, up to a number.
 func newBranch(h Head, latestFirst []commit, most int) *branch {
 	b := &branch{Head: h, patches: make(map[string]bool)}
 	reached := map[string]bool{h.SHA: true}

@@ -14,7 +14,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
@@ -339,35 +338,6 @@ func (s suite) TestWhoSignedTheCommitCannotReviewIt(t *testing.T) {
 	fx.WantState(sha(1), ledger.Attested)
 	fx.NewSigner("cn=rita,ou=review,o=acme").Attest(sha(1), "review:code", ledger.Pass)
 	fx.WantState(sha(1), ledger.Promotable)
-}
-
-// A review that is about changes counts only if its signer wrote none of them: at once, and not until the state is
-// derived again.
-func (s suite) TestWhoSignedAnInnerCommitCannotReviewTheChanges(t *testing.T) {
-	fx := s.newFixture(t)
-	ci, tom := fx.NewSigner("cn=ci,ou=build,o=acme"), fx.NewSigner("cn=Tom,ou=dev,o=acme")
-	base, object := storetest.Object(1, "Sam", 1)
-	fx.Complete(base, ledger.Registration{Object: object})
-	_, object = storetest.ObjectOn(base, 2, "Sam", 2)
-	inner, object := storetest.SignObject(t, tom.Key, "git", object)
-	_, err := fx.AddObjects(t.Context(), "acme", "api",
-		lineage.Objects{Objects: []lineage.Object{{Commit: inner, Object: object}}})
-	must.OK(t, err)
-	head, object := storetest.ObjectOn(inner, 3, "Sam", 3)
-	fx.Complete(head, ledger.Registration{Object: object})
-
-	ci.Attest(head, "test:go", ledger.Pass)
-	review := func(by *storetest.Signer) {
-		payload, err := attestation.NewStatement("acme/api", head, attestation.ResultPredicate{Predicate: "review:code",
-			Result: ledger.Result{Status: ledger.Pass}, Base: base})
-		must.OK(t, err)
-		_, _, err = by.Send(payload)
-		must.OK(t, err)
-	}
-	review(tom)
-	fx.WantState(head, ledger.Attested)
-	review(fx.NewSigner("cn=rita,ou=review,o=acme"))
-	fx.WantState(head, ledger.Promotable)
 }
 
 // eventTypes lists the types of the org's events, in order.
