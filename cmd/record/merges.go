@@ -205,7 +205,7 @@ func inOrder(claims []gitrepo.Merge, record func(gitrepo.Merge) error) error {
 		if err == nil {
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s was not claimed as a %s of %s: %w", ledger.Short(claim.Commit), claim.Kind,
+		errs = append(errs, fmt.Errorf("%s was not claimed (%s of %s): %w", ledger.Short(claim.Commit), claim.Kind,
 			ledger.Short(claim.Source), err))
 		if left := len(claims) - i - 1; !isRefused(err) && left > 0 {
 			errs = append(errs, fmt.Errorf("%d later merges were not claimed either (run the command again)", left))

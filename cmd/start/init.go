@@ -188,20 +188,23 @@ func (s *setup) report() error {
 		}
 		t.Flush()
 
-		mainline := ""
-		if s.claims() {
-			mainline = "\nStore " + folder + "/mainline.key as a secret that only jobs of the default branch can read: docs/ci of" +
-				"\nledgerd says how. Its claims count if the policy has carry: [merge].\n"
-		}
 		terminal.Printf(s.p.Hints(), `
 %[1]s is secret: do not commit or share it. Store %[1]s/ci.key and
 %[1]s/ci.token as secrets of your CI. Commit .ledgerd.yaml.
-%[3]s
+`, folder)
+		if s.claims() {
+			terminal.Printf(s.p.Hints(), `
+Store %[1]s/mainline.key as a secret that only jobs of the default branch can
+read: docs/ci of ledgerd says how. Its claims count if the policy has
+carry: [merge].
+`, folder)
+		}
+		terminal.Printf(s.p.Hints(), `
 Then try:
 
-  ledgerd commit register%[2]s
-  ledgerd attest%[2]s --predicate test:unit --key %[1]s/ci.key -- COMMAND
-  ledgerd gate%[2]s --state ATTESTED
-`, folder, s.databaseFlag, mainline)
+  ledgerd commit register%[1]s
+  ledgerd attest%[1]s --predicate test:unit --key %[2]s/ci.key -- COMMAND
+  ledgerd gate%[1]s --state ATTESTED
+`, s.databaseFlag, folder)
 	})
 }

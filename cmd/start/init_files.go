@@ -29,8 +29,9 @@ type key struct {
 	may   identity.Predicates
 }
 
-// keys returns the keys for CI and for the person, and that of the mainline if the CI has a job for it. None can attest what another
-// does, so that one stolen key does not take a commit through.
+// keys returns the keys for CI and for the person, and that of the mainline if the CI
+// has a job for it. None can attest what another does, so that one stolen key does not
+// take a commit through.
 func (s *setup) keys(ctx context.Context) []key {
 	name := s.git.Config(ctx, "user.name")
 	if name == "" {
