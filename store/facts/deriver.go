@@ -130,6 +130,12 @@ func (s *Commit) IsOutdated() bool {
 	return !s.IsHistory() && (s.Versions != s.Basis || s.Distrusts != s.Deriver.Repo.Distrusts)
 }
 
+// IsOverruled reports whether the policy, or whose evidence counts, has changed since the state was derived.
+func (s *Commit) IsOverruled() bool {
+	return !s.IsHistory() &&
+		(s.PolicyVersion != s.Deriver.Repo.PolicyVersion || s.Distrusts != s.Deriver.Repo.Distrusts)
+}
+
 // HasExpired reports whether evidence or an overlap has expired since the state was
 // derived.
 func (s *Commit) HasExpired(now ledger.Time) bool {

@@ -155,6 +155,9 @@ INSERT INTO merge_sides (commit_id, version) VALUES (?, 0), (?, 0) ON CONFLICT (
 
 // settleParent derives what the commit of the mainline meets, before the state of the merge is derived.
 func (re *Recorder) settleParent(t *txn.Tx, v *view, p *facts.Commit, cause ledger.Cause) error {
+	if err := re.states.Renew(t, p); err != nil {
+		return err
+	}
 	if err := re.facts.FollowStanding(t, p); err != nil {
 		return err
 	}
@@ -162,6 +165,9 @@ func (re *Recorder) settleParent(t *txn.Tx, v *view, p *facts.Commit, cause ledg
 		return err
 	}
 	if err := re.facts.Gather(t.Reader, []*facts.Commit{p}); err != nil {
+		return err
+	}
+	if err := re.states.SettleDue(t, p, ledger.Cause{}); err != nil {
 		return err
 	}
 	if err := re.states.SettleCommit(t, p, cause); err != nil {

@@ -16,6 +16,13 @@ import (
 // starts from the correct state. why is the cause if what it inherits has changed; if it is empty, SettleDue
 // finds it.
 func (st *States) SettleDue(t *txn.Tx, s *facts.Commit, why ledger.Cause) (err error) {
+	if err := st.Renew(t, s); err != nil {
+		return err
+	}
+	if err := st.settleSides(t, s); err != nil {
+		return err
+	}
+
 	switch {
 	case !s.IsDue(t.Now):
 		return nil
@@ -153,6 +160,9 @@ func (st *States) Drain(t *txn.Tx, d *facts.Deriver) error {
 
 // settleAgain settles a commit of the worklist.
 func (st *States) settleAgain(t *txn.Tx, s *facts.Commit, e facts.WorkEntry) error {
+	if err := st.Renew(t, s); err != nil {
+		return err
+	}
 	if e.Runs != (ledger.Cause{}) {
 		if err := st.facts.FollowStanding(t, s); err != nil {
 			return err

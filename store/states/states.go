@@ -35,6 +35,10 @@ type States struct {
 	rows rows
 	// inBackground reports whether the write settles commits of a job.
 	inBackground bool
+	// ahead has the commits that the write has settled although it may have read them before, and settledAhead their
+	// number.
+	ahead        map[int64]bool
+	settledAhead int
 }
 
 // MaxEvaluating limits the statements that are evaluated at the same time. Each takes at most a few tens of
@@ -65,7 +69,7 @@ INSERT INTO violations (id, repo_id, org_id, commit_id, predicate_id, attestatio
 		},
 	}
 	db.Attach(txn.Part{
-		Flush: st.flush, Keep: func(*txn.Tx) { st.inBackground = false }, Discard: st.discard, AfterRollback: st.discard,
+		Flush: st.flush, Keep: func(*txn.Tx) { st.begin() }, Discard: st.discard, AfterRollback: st.discard,
 	})
 	return st
 }
@@ -84,5 +88,8 @@ func (st *States) flush(t *txn.Tx) error {
 func (st *States) discard() {
 	st.rows.transitions.Reset()
 	st.rows.violations.Reset()
-	st.inBackground = false
+	st.begin()
 }
+
+// begin forgets what is known of one write.
+func (st *States) begin() { st.inBackground, st.ahead, st.settledAhead = false, nil, 0 }

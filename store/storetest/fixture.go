@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -272,4 +273,17 @@ func WantCode(t testing.TB, err error, want ledger.Code) {
 	if !ok || e.Code != want {
 		t.Fatalf("got error %v, want code %s", err, want)
 	}
+}
+
+// IdentityOf returns the newest identity of a signer.
+func (fx *Fixture) IdentityOf(dn string) (last identity.Identity) {
+	fx.T.Helper()
+	list, err := fx.Identities(fx.T.Context(), "acme", store.Query{Limit: 100})
+	must.OK(fx.T, err)
+	for _, i := range list.Data {
+		if i.DN == dn {
+			last = i
+		}
+	}
+	return last
 }

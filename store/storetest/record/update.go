@@ -150,6 +150,44 @@ func (s suite) TestAReviewCarriesToAnUpdatedBranch(t *testing.T) {
 	g.want("after the mainline has fallen", "u", ledger.Attested)
 }
 
+// A merge is read with what the mainline meets under the policy of now, and by evidence that is trusted now, whatever
+// the background has reached. The mainline is derived first, so that no merge falls and rises again.
+func (s suite) TestTheMainlineIsDerivedBeforeItsMerges(t *testing.T) {
+	g, ci, rita, mainline := s.newUpdate(t)
+	sue := g.NewSigner("cn=sue,ou=dev,o=acme")
+	g.send("t1")
+	g.review(sue, "m0", "")
+	g.commit("m2", "Max", "m1", "t2")
+	g.commit("u2", "Max", "t2", "m2")
+	g.register("m2", "u2")
+	g.claim(mainline, attestation.Merged, "m2", "t2", "m1") // rests on m1, as u2 rests on it
+	g.claim(mainline, attestation.Updated, "u2", "t2", "m2")
+	g.claim(mainline, attestation.Updated, "u", "t2", "m1")
+	g.review(sue, "m1", "m0")
+	ci.Attest(g.ids["m2"], "test:go", ledger.Pass)
+	ci.Attest(g.ids["u2"], "test:go", ledger.Pass)
+	g.want("on a mainline that Sue has reviewed", "u", ledger.Promotable)
+	g.want("two steps above her review", "u2", ledger.Promotable)
+
+	g.SetContract(strings.Replace(updateContract, `"exclude_author":true`, `"exclude_author":true,"max_age":"1000h"`, 1))
+	for _, name := range []string{"u2", "u"} {
+		got := g.ReadCommit(g.ids[name])
+		if path := storetest.Path(got); got.State != ledger.Promotable || strings.Contains(path, "PROMOTABLE>") {
+			t.Errorf("%s under the next policy: %s, %s", name, got.State, path)
+		}
+	}
+
+	must.OK(t, g.DistrustIdentity(t.Context(), "acme", g.IdentityOf(sue.DN).ID, 1))
+	for _, name := range []string{"u2", "u"} {
+		if got := g.ReadCommit(g.ids[name]); got.State != ledger.Attested {
+			t.Errorf("%s is %s as soon as Sue is distrusted, want ATTESTED", name, got.State)
+		}
+	}
+	must.OK(t, g.Settle(t.Context()))
+	g.review(rita, "m1", "m0")
+	g.want("once Rita has reviewed the mainline", "u2", ledger.Promotable)
+}
+
 // Nobody reviews what they wrote, in any commit between, and any button may be pressed by anybody.
 func (s suite) TestAnAuthorOfACommitBetweenIsNoReviewer(t *testing.T) {
 	g, _, rita, mainline := s.newUpdate(t)

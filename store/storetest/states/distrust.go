@@ -14,25 +14,12 @@ import (
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
-// identityOf returns the newest identity of a signer.
-func (fx *fixture) identityOf(dn string) (last identity.Identity) {
-	fx.T.Helper()
-	list, err := fx.Identities(fx.T.Context(), "acme", store.Query{Limit: 100})
-	must.OK(fx.T, err)
-	for _, i := range list.Data {
-		if i.DN == dn {
-			last = i
-		}
-	}
-	return last
-}
-
 // distrust makes the evidence of a signer not count since a time.
 func (fx *fixture) distrust(s *storetest.Signer, since ledger.Time) identity.Identity {
 	fx.T.Helper()
-	id := fx.identityOf(s.DN).ID
+	id := fx.IdentityOf(s.DN).ID
 	must.OK(fx.T, fx.DistrustIdentity(fx.T.Context(), "acme", id, since))
-	return fx.identityOf(s.DN)
+	return fx.IdentityOf(s.DN)
 }
 
 // wantMissing checks the requirements that a commit does not meet, as reads say.
@@ -104,27 +91,27 @@ func (s suite) TestDistrustOnlyGrows(t *testing.T) {
 	fx := s.newFixture(t)
 	ctx := t.Context()
 	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
-	id := fx.identityOf(ci.DN).ID
+	id := fx.IdentityOf(ci.DN).ID
 	now := ledger.TimeOf(fx.Clock.Now())
 
 	storetest.WantCode(t, fx.DistrustIdentity(ctx, "acme", id, now.Add(time.Minute)), ledger.CodeInvalidParameter)
 	storetest.WantCode(t, fx.DistrustIdentity(ctx, "acme", "idn_none", now), ledger.CodeNotFound)
-	if i := fx.identityOf(ci.DN); i.RevokedAt != 0 || i.DistrustedSince != 0 {
+	if i := fx.IdentityOf(ci.DN); i.RevokedAt != 0 || i.DistrustedSince != 0 {
 		t.Fatalf("after refusals: %+v", i)
 	}
 
 	must.OK(t, fx.RevokeIdentity(ctx, "acme", id))
-	revoked := fx.identityOf(ci.DN).RevokedAt
+	revoked := fx.IdentityOf(ci.DN).RevokedAt
 	fx.Clock.Advance(time.Minute)
 	for _, since := range []ledger.Time{now, now, now.Add(-time.Hour)} {
 		must.OK(t, fx.DistrustIdentity(ctx, "acme", id, since))
-		if i := fx.identityOf(ci.DN); i.RevokedAt != revoked || i.DistrustedSince != since {
+		if i := fx.IdentityOf(ci.DN); i.RevokedAt != revoked || i.DistrustedSince != since {
 			t.Errorf("revoked at %s, distrusted since %s; want %s and %s", i.RevokedAt, i.DistrustedSince, revoked, since)
 		}
 	}
 	storetest.WantCode(t, fx.DistrustIdentity(ctx, "acme", id, now), ledger.CodeInvalidField)
 	must.OK(t, fx.RevokeIdentity(ctx, "acme", id))
-	if i := fx.identityOf(ci.DN); i.DistrustedSince != now.Add(-time.Hour) {
+	if i := fx.IdentityOf(ci.DN); i.DistrustedSince != now.Add(-time.Hour) {
 		t.Errorf("distrusted since %s after it was revoked again", i.DistrustedSince)
 	}
 }

@@ -24,7 +24,7 @@ func (fx *fixture) setDistinct(i identity.Identity, distinct bool) {
 	fx.Turn()
 	changed, err := fx.ChangeIdentity(fx.T.Context(), "acme", i.ID, identity.Change{Distinct: &distinct})
 	must.OK(fx.T, err)
-	if changed.Distinct != distinct || fx.identityOf(i.DN).Distinct != distinct {
+	if changed.Distinct != distinct || fx.IdentityOf(i.DN).Distinct != distinct {
 		fx.T.Errorf("%s is distinct: %t, want %t", i.DN, changed.Distinct, distinct)
 	}
 	must.OK(fx.T, fx.Settle(fx.T.Context()))
