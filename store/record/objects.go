@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,7 +24,7 @@ func (re *Recorder) AddObjects(ctx context.Context, org, repo string, o lineage.
 	for i, object := range o.Objects {
 		sub, err := overlaps.Submit(object.Commit, ledger.Registration{Object: object.Object})
 		if err != nil {
-			return nil, fmt.Errorf("object %d, of %s: %w", i, object.Commit, err)
+			return nil, inObject(i, err)
 		}
 		objects[object.Commit] = sub.Object
 		commits = append(commits, object.Commit)
@@ -39,6 +40,16 @@ func (re *Recorder) AddObjects(ctx context.Context, org, repo string, o lineage.
 		}
 	}
 	return re.lacking(ctx, org, repo, o.Commits, history.Unknown, history.Unproven)
+}
+
+// inObject says which object of a request is not what it should be.
+func inObject(i int, err error) error {
+	e, ok := errors.AsType[*ledger.Error](err)
+	if !ok || len(e.Fields) != 1 {
+		return fmt.Errorf("object %d: %w", i, err)
+	}
+	f := e.Fields[0]
+	return ledger.FieldErrorf(e.Code, fmt.Sprintf("objects[%d].%s", i, f.Field), "%s", f.Message)
 }
 
 // lacking returns those of the commits that any of the functions returns, in their order.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -275,8 +276,8 @@ func (s suite) TestObjectsAreKeptAllOrNone(t *testing.T) {
 	_, err := g.AddObjects(t.Context(), "acme", "api", lineage.Objects{Objects: []lineage.Object{
 		{Commit: g.ids["a"], Object: g.objects["a"]}, {Commit: g.ids["t1"], Object: g.objects["a"]},
 	}})
-	if err == nil || !strings.Contains(err.Error(), "object 1") {
-		t.Errorf("error %v", err)
+	if e, ok := errors.AsType[*ledger.Error](err); !ok || len(e.Fields) != 1 || e.Fields[0].Field != "objects[1].object" {
+		t.Errorf("error %v, want one about objects[1].object", err)
 	}
 	unknown, err := g.AddObjects(t.Context(), "acme", "api", lineage.Objects{Commits: []string{g.ids["a"]}})
 	if err != nil || len(unknown) != 1 {
