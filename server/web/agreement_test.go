@@ -12,11 +12,13 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 var (
@@ -29,12 +31,21 @@ var (
 // background give the same state and the same reasons, which follow from what the test
 // itself knows of the history.
 //
-// To run a part of many histories, name the first and their number:
+// To run a part of many histories, name the first and their number, as '.ci/run full' does:
 //
 //	LEDGERD_TEST_SEED=3000 go test ./server/web -run TestAllAgreeOnStates -agreement.histories 1000
 func TestAllAgreeOnStates(t *testing.T) {
-	a := newAgreement(t)
-	many := cmp.Or(*histories, testenv.Pick(15, 500, 10_000))
+	t.Run("OnSQLite", func(t *testing.T) { testAgreement(t, storetest.NewFile(t)) })
+	t.Run("OnPostgreSQL", func(t *testing.T) {
+		testenv.From(t, testenv.Push, "starts a PostgreSQL server")
+		testAgreement(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
+	})
+}
+
+// testAgreement runs random histories in a new database.
+func testAgreement(t *testing.T, database string) {
+	a := newAgreementIn(t, database)
+	many := cmp.Or(*histories, testenv.Pick(15, 500, 500))
 	first := testenv.Seed(t)
 	for n := first; n < first+uint64(many); n++ {
 		h := a.newHistory(n)
@@ -65,8 +76,10 @@ type agreement struct {
 	lapsed     int
 }
 
-func newAgreement(t *testing.T) *agreement {
-	a := &agreement{env: newEnv(t), people: make(map[string]int64), reached: make(map[ledger.State]int),
+func newAgreement(t *testing.T) *agreement { return newAgreementIn(t, storetest.NewFile(t)) }
+
+func newAgreementIn(t *testing.T, database string) *agreement {
+	a := &agreement{env: newEnvIn(t, database), people: make(map[string]int64), reached: make(map[ledger.State]int),
 		carried: make(map[string]int), rolledBack: make(map[string]int)}
 	for i, dn := range []string{"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme",
 		"cn=ops,ou=platform,o=acme", "cn=sec,ou=platform,o=acme"} {

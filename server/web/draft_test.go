@@ -65,6 +65,9 @@ func (h *history) requirement(i int) string {
 		add(1, `"predicate":%q`, pick(r, "deploy:*", "deploy:prod"))
 		add(2, `"distinct_from":[%s]`, pick(r, `"PROMOTABLE"`, `"ATTESTED","PROMOTABLE"`))
 	}
+	if h.updating {
+		add(3, `"covers":"change"`)
+	}
 	add(3, `"signers":[%s]`, pick(r, `"ou=build"`, `"ou=dev,o=acme"`, `"cn=*,ou=platform"`, `"cn=b*"`,
 		`"ou=dev","ou=platform"`))
 	add(4, `"threshold":2`)

@@ -70,11 +70,14 @@ type env struct {
 var party = passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"}
 
 // newEmptyEnv returns an env without an org.
-func newEmptyEnv(t testing.TB) *env {
+func newEmptyEnv(t testing.TB) *env { return newEmptyEnvIn(t, storetest.NewFile(t)) }
+
+// newEmptyEnvIn is newEmptyEnv, with a new database of any engine.
+func newEmptyEnvIn(t testing.TB, database string) *env {
 	t.Helper()
 	e := &env{t: t, clock: new(clock), log: new(bytes.Buffer), providers: storetest.Providers()}
 	e.clock.ms.Store(time.Date(2030, 11, 30, 9, 0, 0, 0, time.UTC).UnixMilli())
-	e.database = storetest.NewFile(t)
+	e.database = database
 	db, err := store.Open(context.Background(), e.database, store.Options{Now: e.clock.now, Providers: e.providers,
 		ParseRoot: sigstore.ParseRoot})
 	must.OK(t, err)
@@ -109,9 +112,11 @@ func (e *env) problems() map[string]string {
 }
 
 // newEnv returns an env with the org acme, its repo api and a token of each scope.
-func newEnv(t testing.TB) *env {
+func newEnv(t testing.TB) *env { return newEnvIn(t, storetest.NewFile(t)) }
+
+func newEnvIn(t testing.TB, database string) *env {
 	t.Helper()
-	e := newEmptyEnv(t)
+	e := newEmptyEnvIn(t, database)
 	_, err := e.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"})
 	must.OK(t, err)
 	_, err = e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"})

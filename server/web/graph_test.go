@@ -52,13 +52,67 @@ func (h *history) drawGraph() {
 		h.addCommit(strings.Repeat(pick(r, "a1", "a1", "b2"), 20), parents, i)
 	}
 
-	if h.merging {
+	switch {
+	case h.updating:
+		h.drawUpdates()
+	case h.merging:
 		h.graph = nil
 		h.addCommit(strings.Repeat("a1", 20), nil, 0)
 		base := h.graph[0].id
 		h.addCommit(strings.Repeat("b2", 20), []string{base}, 1)
 		h.addCommit(strings.Repeat(pick(r, "b2", "c3", "c3"), 20), []string{base, h.graph[1].id}[:pick(r, 1, 2)], 2)
 	}
+}
+
+// drawUpdates makes the commits of a branch that is updated twice: the mainline m0 and m1, a branch t from m0, its update
+// u, the squash s of t on m1, and the update v of u with s. Each has a tree of its own.
+func (h *history) drawUpdates() {
+	h.graph = nil
+	add := func(parents ...int) {
+		var ids []string
+		for _, n := range parents {
+			ids = append(ids, h.graph[n].id)
+		}
+		if one(h.rnd, 2) {
+			slices.Reverse(ids)
+		}
+		h.addCommit(strings.Repeat(fmt.Sprintf("%02x", 0xa0+len(h.graph)), 20), ids, len(h.graph))
+	}
+	add()
+	add(m0)
+	add(m0)
+	add(branchTip, m1)
+	add(m1)
+	add(update, squash)
+}
+
+// Positions in the graph of drawUpdates.
+const (
+	m0 = iota
+	m1
+	branchTip
+	update
+	squash
+	secondUpdate
+)
+
+// claimUpdate claims what happened to the branch of drawUpdates.
+func (h *history) claimUpdate(by *signer) {
+	claim := pick(h.rnd,
+		claimed{update, attestation.Updated, branchTip, m1},
+		claimed{squash, attestation.Squashed, branchTip, m1},
+		claimed{secondUpdate, attestation.Updated, update, squash})
+	c := h.graph[claim.commit]
+	h.claimMerge(c.id, attestation.Merge{Repo: "acme/" + h.repo, Kind: claim.kind, Tree: c.tree,
+		Parent: attestation.MergedCommit{SHA: h.graph[claim.parent].id},
+		Source: attestation.MergedCommit{SHA: h.graph[claim.source].id}}, by)
+}
+
+// A claimed is a claim about commits of the graph, by their positions.
+type claimed struct {
+	commit         int
+	kind           attestation.MergeKind
+	source, parent int
 }
 
 // addCommit adds a commit with a number to the graph.
@@ -107,6 +161,10 @@ func (h *history) prove(commit string, k *known) {
 // claim claims that a commit is a merge. Some claims are false.
 func (h *history) claim() {
 	r, commit := h.rnd, h.commit()
+	if h.updating && !one(r, 4) {
+		h.claimUpdate(h.anySigner(true))
+		return
+	}
 	if h.merging && !one(r, 4) {
 		commit = h.graph[2].id
 	}
@@ -309,6 +367,9 @@ func (h *history) inherit(commit string, k *known) {
 func (h *history) look() {
 	h.replace()
 	commit := h.commit()
+	if h.updating {
+		h.settle() // a change of the mainline takes effect step by step
+	}
 	if k := h.facts[commit]; k != nil {
 		h.note("look at %s", commit[36:])
 		h.derive(commit, k)

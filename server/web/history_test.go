@@ -31,6 +31,7 @@ type history struct {
 	isReplacing bool
 	admitted    ledger.Time
 	merging     bool              // it is mostly about a merge, under plain contracts
+	updating    bool              // it is about a branch that is updated
 	deploys     bool              // it is mostly about what is deployed, under plain contracts
 	facts       map[string]*known // by commit
 	verdicts    policy.Verdicts
@@ -58,6 +59,7 @@ func (a *agreement) newHistory(seed uint64) *history {
 	must.OK(a.t, err)
 	a.page = a.signIn(a.admin) // a session ends after 12 hours
 	h.merging = one(h.rnd, 3)
+	h.updating = h.merging && one(h.rnd, 2)
 	h.deploys = !h.merging && one(h.rnd, 3)
 	if one(h.rnd, 8) {
 		h.admitThief(seed)
@@ -70,6 +72,9 @@ func (a *agreement) newHistory(seed uint64) *history {
 			h.register(c.id, ledger.Registration{Object: c.object})
 		}
 	}
+	if h.updating {
+		h.reviewUpdates()
+	}
 	if h.merging || h.deploys {
 		for range 2 {
 			h.attest(h.graph[0].id, "test:go", ledger.Pass)
@@ -77,6 +82,17 @@ func (a *agreement) newHistory(seed uint64) *history {
 		}
 	}
 	return h
+}
+
+// reviewUpdates tests and reviews the commits of drawUpdates, but not the updates themselves.
+func (h *history) reviewUpdates() {
+	for _, n := range []int{m0, m1, squash, branchTip, branchTip, branchTip} {
+		h.attest(h.graph[n].id, "test:go", ledger.Pass)
+		h.attest(h.graph[n].id, "review:code", ledger.Pass)
+	}
+	for range 3 {
+		h.claimUpdate(h.anySigner(false))
+	}
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
