@@ -65,15 +65,15 @@ func (k *carrying) claim(r *Requirement, at int) *MergeClaim {
 	return nil
 }
 
-// isReplaced reports whether other evidence that is taken into account takes the place of
-// that at a position.
+// isReplaced reports whether other evidence takes the place of that at a position: evidence that is taken into account,
+// or evidence of the same commit, of which the latest counts whether it carries or not.
 func (k *carrying) isReplaced(r *Requirement, at int) bool {
 	if k.next == nil {
 		k.link()
 	}
 	for other := k.next[at]; other != at; other = k.next[other] {
 		e, by := &k.f.Evidence[at], &k.f.Evidence[other]
-		if by.isLater(e) && !by.isOvertakenBy(e) && k.isTaken(r, other) {
+		if by.isLater(e) && !by.isOvertakenBy(e) && (by.Source == e.Source || k.isTaken(r, other)) {
 			return true
 		}
 	}

@@ -95,6 +95,11 @@ func TestEvidenceCarriesToACleanMerge(t *testing.T) {
 			e.Source = 1
 			f.Carried = append(f.Carried, e)
 		}, ledger.Attested},
+		"the reviewer has reviewed it again without a base": {func(f *Facts) {
+			e := signed("cn=sue", "review:code", ledger.Pass)
+			e.Source, e.Attestation = 1, "att_4"
+			f.Carried = append(f.Carried, e)
+		}, ledger.Attested},
 		"the claim is of an early release": {func(f *Facts) {
 			claim(f).Side, claim(f).ParentState, f.Carried[1].Base = nil, ledger.Promotable, ""
 		}, ledger.Promotable},
