@@ -84,9 +84,9 @@ func (a *agreement) newHistory(seed uint64) *history {
 	return h
 }
 
-// reviewUpdates tests and reviews the commits of drawUpdates, but not the updates themselves.
+// reviewUpdates tests and reviews the commits of drawUpdates, but not the last one.
 func (h *history) reviewUpdates() {
-	for _, n := range []int{m0, m1, squash, branchTip, branchTip, branchTip} {
+	for _, n := range []int{m0, m1, squash, branchTip, branchTip, branchTip, update} {
 		h.attest(h.graph[n].id, "test:go", ledger.Pass)
 		h.attest(h.graph[n].id, "review:code", ledger.Pass)
 	}
