@@ -43,7 +43,9 @@ func (f sqliteFile) Exec(t testing.TB, script string) {
 
 func TestOnSQLite(t *testing.T) { conformance.Run(t, storetest.Checked(newLocated)) }
 
-func BenchmarkRecord(b *testing.B) { record.BenchmarkRecord(b, newSQLite) }
+func BenchmarkRecord(b *testing.B)           { record.BenchmarkRecord(b, newSQLite) }
+func BenchmarkRegisterInFlight(b *testing.B) { record.BenchmarkRegisterInFlight(b, newSQLite) }
+func BenchmarkMainlineMoves(b *testing.B)    { record.BenchmarkMainlineMoves(b, newSQLite) }
 func BenchmarkRecordOneOfManyWithATree(b *testing.B) {
 	record.BenchmarkRecordOneOfManyWithATree(b, newSQLite)
 }

@@ -52,7 +52,11 @@ func TestConformance(t *testing.T) {
 	conformance.RunReplicas(t, storetest.Checked(newDatabases(t, pgtest.Fast()...)))
 }
 
-func BenchmarkRecord(b *testing.B) {
+func BenchmarkRecord(b *testing.B)           { benchmark(b, record.BenchmarkRecord) }
+func BenchmarkRegisterInFlight(b *testing.B) { benchmark(b, record.BenchmarkRegisterInFlight) }
+func BenchmarkMainlineMoves(b *testing.B)    { benchmark(b, record.BenchmarkMainlineMoves) }
+
+func benchmark(b *testing.B, run func(*testing.B, storetest.New)) {
 	newDatabase := newDatabases(b)
-	record.BenchmarkRecord(b, func(t testing.TB) storetest.Database { return newDatabase(t) })
+	run(b, func(t testing.TB) storetest.Database { return newDatabase(t) })
 }

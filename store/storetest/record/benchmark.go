@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
@@ -40,6 +41,74 @@ func BenchmarkRecord(b *testing.B, newDatabase storetest.New) {
 	if after, _ := cpuTime(); ok {
 		b.ReportMetric(float64((after-before).Nanoseconds())/1000/float64(b.N), "cpu-µs/record")
 	}
+}
+
+// BenchmarkRegisterInFlight registers commits next to 10,000 others in flight, each with its object and a changed path.
+func BenchmarkRegisterInFlight(b *testing.B, newDatabase storetest.New) {
+	fx := suite{NewDatabase: newDatabase}.newFixture(b)
+	n := 0
+	register := func() {
+		n++
+		id, object := storetest.Object(n, "Tom", n)
+		_, _, err := fx.Register(b.Context(), "acme", "api", id, ledger.Registration{
+			Object: object, Branch: fmt.Sprint("topic/", n),
+			Changes: []radar.Change{{Path: fmt.Sprintf("src/%d/%d.go", n%100, n), Status: "M"}},
+		})
+		must.OK(b, err)
+	}
+	for n < 10_000 {
+		register()
+	}
+	must.OK(b, fx.Settle(b.Context()))
+	for b.Loop() {
+		register()
+	}
+}
+
+// BenchmarkMainlineMoves has a commit of the mainline, on which 200 updated branches rest, fall and rise in turns. It
+// measures how long it takes until all of them are derived again.
+func BenchmarkMainlineMoves(b *testing.B, newDatabase storetest.New) {
+	const branches = 200
+	g, rita := suite{NewDatabase: newDatabase}.newUpdates(b, branches)
+	want := ledger.Promotable
+	for b.Loop() {
+		status := ledger.Pass
+		if want = ledger.Attested + ledger.Promotable - want; want == ledger.Attested {
+			status = ledger.Fail
+		}
+		rita.Attest(g.ids["m1"], "review:code", status)
+		must.OK(b, g.Settle(b.Context()))
+	}
+	for n := range branches {
+		g.WantState(g.ids[fmt.Sprint("u", n)], want)
+	}
+}
+
+// newUpdates returns a mainline m0, m1, and branches from m0 that were reviewed and then updated with m1. All updates are
+// PROMOTABLE.
+func (s suite) newUpdates(t testing.TB, branches int) (g *graph, rita *storetest.Signer) {
+	g = &graph{s.newFixture(t), make(map[string]string), make(map[string][]byte)}
+	g.SetContract(updateContract)
+	ci, mainline := g.NewSigner("cn=ci,ou=build,o=acme"), g.NewSigner("cn=mainline,ou=build,o=acme")
+	rita = g.NewSigner("cn=rita,ou=dev,o=acme")
+	g.ids["root"] = sha(0)
+	g.commit("m0", "Max", "root")
+	g.commit("m1", "Max", "m0")
+	g.register("m0", "m1")
+	rita.Attest(g.ids["m1"], "review:code", ledger.Pass)
+
+	for n := range branches {
+		topic, update := fmt.Sprint("t", n), fmt.Sprint("u", n)
+		g.commit(topic, "Tom", "m0")
+		g.commit(update, "Max", topic, "m1")
+		g.register(topic, update)
+		g.review(rita, topic, "m0")
+		ci.Attest(g.ids[update], "test:go", ledger.Pass)
+		g.claim(mainline, attestation.Updated, update, topic, "m1")
+	}
+	must.OK(t, g.Settle(t.Context()))
+	g.WantState(g.ids["u0"], ledger.Promotable)
+	return g, rita
 }
 
 // unsigned returns the i-th example attestation. It has no valid signature.
