@@ -245,7 +245,7 @@ var mayImport = map[string][]string{
 	},
 	"store/record": {
 		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/lineage",
-		"ledger/passkey", "ledger/policy", "store/access", "store/events", "store/facts", "store/history",
+		"ledger/passkey", "ledger/policy", "ledger/review", "store/access", "store/events", "store/facts", "store/history",
 		"store/internal/envelope", "store/lists", "store/overlaps", "store/radarindex", "store/signers",
 		"store/sqldb", "store/states", "store/txn",
 	},

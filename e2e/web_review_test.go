@@ -24,6 +24,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -71,7 +72,7 @@ func TestReviewInTheBrowser(t *testing.T) {
 	v.sees("Approve", "Request changes")
 	v.fill("Comment", "Looks <good>\n„fine“ \U0001f44d")
 	v.click("button", "Approve")
-	v.sees("This is what you sign", "Org acme", "Repo api", "Commit "+sha, "Tree not known",
+	v.sees("This is what you sign", "Org acme", "Repo api", "Commit "+sha, "Commits this one alone", "Tree not known",
 		"Verdict Approve (pass) (review:code)", "Comment Looks <good> „fine“ \U0001f44d", "Nonce ")
 	v.click("button", "Confirm")
 	v.sees("Recorded: review:code pass", annDN)
@@ -100,6 +101,36 @@ func TestReviewInTheBrowser(t *testing.T) {
 	t.Run("openssl", func(t *testing.T) { verifyWithOpenSSL(t, o.api, sha, root) })
 	t.Run("go-securesystemslib", func(t *testing.T) { verifyWithDSSE(t, o.api, sha) })
 	t.Run("cosign", func(t *testing.T) { verifyWithCosign(t, o.api, sha) })
+}
+
+// A member sees the commits that a review is about before it is signed.
+func TestReviewInTheBrowserListsItsCommits(t *testing.T) {
+	testenv.Need(t, "chromium")
+	t.Parallel()
+	o := newCheckedOrg(t)
+	o.ledgerd("identity", "people-ca", "create", "--org", "acme")
+	base, baseObject := storetest.Object(1, "Max", 1)
+	inner, innerObject := storetest.ObjectOn(base, 2, "Tom", 2)
+	head, headObject := storetest.ObjectOn(inner, 3, "&lt;Tim", 3)
+	for sha, n := range map[string]ledger.Registration{
+		base: {Branch: "main", Object: baseObject}, head: {Branch: "feature", Object: headObject},
+	} {
+		_, _, err := o.api.Register(t.Context(), "acme", "api", sha, n)
+		must.OK(t, err)
+	}
+	_, err := o.api.AddObjects(t.Context(), "acme", "api",
+		lineage.Objects{Objects: []lineage.Object{{Commit: inner, Object: innerObject}}})
+	must.OK(t, err)
+
+	v := newBrowser(t).visitor(t, o.url)
+	v.signInAnn(o.org, time.Now())
+	v.open("/orgs/acme/repos/api/commits/" + head)
+	v.sees("Approve")
+	v.click("button", "Approve")
+	v.sees("Commits all since "+base, head[:12]+" commit 3 (&lt;Tim)", inner[:12]+" commit 2 (Tom)")
+	v.click("button", "Confirm")
+	v.sees("Recorded: review:code pass")
+	v.checkConsole(t)
 }
 
 // After more than 15 minutes, the page asks to sign in again. Without scripts, it says what to do.

@@ -12,6 +12,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +21,11 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/review"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 const (
@@ -124,6 +127,44 @@ func TestMemberApprovesACommit(t *testing.T) {
 		if !strings.Contains(last, want) {
 			t.Errorf("the audit event lacks %s: %s", want, last)
 		}
+	}
+}
+
+// A draft is about all commits since the merge base with the branch that the commit is meant for, as soon as the objects
+// of all of them are known. They are listed, and the base is signed.
+func TestADraftHasTheCommitsSinceItsBase(t *testing.T) {
+	r := newReviewers(t)
+	base, baseObject := storetest.Object(1, "Max", 1)
+	inner, innerObject := storetest.ObjectOn(base, 2, "Tom", 2)
+	head, headObject := storetest.ObjectOn(inner, 3, "Tom", 3)
+	mainline, mainlineObject := storetest.ObjectOn(base, 4, "Max", 4)
+	commits := "/v1/orgs/acme/repos/api/commits/"
+	r.host("PUT", commits+mainline, toJSON(t, ledger.Registration{Branch: "main", Object: mainlineObject})).want(201)
+	r.host("PUT", commits+head, toJSON(t, ledger.Registration{Branch: "feature", Object: headObject})).want(201)
+
+	ann := r.signIn("ann", 0)
+	draft := func() review.Draft {
+		t.Helper()
+		return decode[review.Draft](ann.postTo(commits+head+"/review-drafts", `{"verdict":"approve"}`).want(201))
+	}
+	if d := draft(); d.Base != "" || d.Commits != nil || strings.Contains(string(d.Payload), `"base"`) {
+		t.Errorf("without the objects between: %+v", d)
+	}
+	for _, object := range []lineage.Object{{Commit: inner, Object: innerObject}, {Commit: base, Object: baseObject}} {
+		r.host("POST", "/v1/orgs/acme/repos/api/objects", toJSON(t, lineage.Objects{Objects: []lineage.Object{object}})).
+			want(200)
+	}
+
+	d := draft()
+	tom := ledger.Author{Name: "Tom", Email: "tom@example.org"}
+	want := []review.Covered{{SHA: head, Subject: "commit 3", Author: tom}, {SHA: inner, Subject: "commit 2", Author: tom}}
+	if d.Base != base || !slices.Equal(d.Commits, want) {
+		t.Errorf("the draft is about %+v since %s, want %+v since %s", d.Commits, d.Base, want, base)
+	}
+	signed := toJSON(t, sign(t, ann.key, d.Payload))
+	record := decode[ledger.AttestationRecord](ann.postTo(commits+head+"/reviews", signed).want(201))
+	if !strings.Contains(string(d.Payload), `"base":"`+base+`"`) || record.Commit != head {
+		t.Errorf("signed %s, recorded %+v", d.Payload, record)
 	}
 }
 

@@ -4,6 +4,7 @@ package lineage
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -79,35 +80,60 @@ func IsFirstParent(g Graph, a, b string, n int) (bool, error) {
 // not known.
 func Between(g Graph, base, head string) (list []string, known bool, err error) {
 	w := newWalk(g)
-	if err := w.mark(base, fromBase); err != nil {
+	complete, err := w.divide(base, head)
+	if err != nil || !complete {
 		return nil, false, err
 	}
-	if err := w.mark(head, fromHead); err != nil {
-		return nil, false, err
+	list, known = w.ofHead()
+	return list, known && w.commits[base].from&fromHead != 0, nil
+}
+
+// maxBases limits the commits among which a merge base is looked for.
+const maxBases = 16
+
+// MergeBase returns the merge base of a commit, the head, and another one. It returns "" if there are several or none,
+// if the other one contains the head, or if the object of any commit that leads to the head alone is not known.
+func MergeBase(g Graph, head, other string) (string, error) {
+	w := newWalk(g)
+	complete, err := w.divide(other, head)
+	if err != nil || !complete {
+		return "", err
 	}
-	for w.ahead > 0 {
-		if len(w.commits) > MaxCommits {
-			return nil, false, nil
-		}
-		c := w.pop()
-		for _, parent := range c.Parents {
-			if err := w.mark(parent, c.from); err != nil {
-				return nil, false, err
+	list, known := w.ofHead()
+	if !known {
+		return "", nil
+	}
+
+	var bases []string
+	for _, sha := range list {
+		for _, parent := range w.commits[sha].Parents {
+			if w.commits[parent].from != fromHead && !slices.Contains(bases, parent) {
+				bases = append(bases, parent)
 			}
 		}
 	}
-
-	for _, sha := range w.order {
-		c := w.commits[sha]
-		if c.from != fromHead {
-			continue
-		}
-		if !c.known {
-			return nil, false, nil
-		}
-		list = append(list, sha)
+	if len(bases) > maxBases {
+		return "", nil
 	}
-	return list, w.commits[base].from&fromHead != 0, nil
+	return highest(g, bases)
+}
+
+// highest returns the one of some commits of which all others are ancestors, or "".
+func highest(g Graph, commits []string) (string, error) {
+	for _, candidate := range commits {
+		isHighest := true
+		for _, other := range commits {
+			is, err := IsAncestor(g, other, candidate)
+			if err != nil {
+				return "", err
+			}
+			isHighest = isHighest && is
+		}
+		if isHighest {
+			return candidate, nil
+		}
+	}
+	return "", nil
 }
 
 // An origin says from where a walk has come to a commit.
@@ -136,6 +162,45 @@ type walk struct {
 }
 
 func newWalk(g Graph) *walk { return &walk{graph: g, commits: make(map[string]*visited)} }
+
+// divide visits commits until it is known which lead to the head and not to the base. It reports false if they are too
+// many.
+func (w *walk) divide(base, head string) (complete bool, err error) {
+	if err := w.mark(base, fromBase); err != nil {
+		return false, err
+	}
+	if err := w.mark(head, fromHead); err != nil {
+		return false, err
+	}
+	for w.ahead > 0 {
+		if len(w.commits) > MaxCommits {
+			return false, nil
+		}
+		c := w.pop()
+		for _, parent := range c.Parents {
+			if err := w.mark(parent, c.from); err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// ofHead returns the commits that lead to the head alone, the head first. It reports false if the object of any is not
+// known.
+func (w *walk) ofHead() (list []string, known bool) {
+	for _, sha := range w.order {
+		c := w.commits[sha]
+		if c.from != fromHead {
+			continue
+		}
+		if !c.known {
+			return nil, false
+		}
+		list = append(list, sha)
+	}
+	return list, true
+}
 
 // mark notes from where the walk has come to a commit, and queues it if that is new.
 func (w *walk) mark(sha string, from origin) error {

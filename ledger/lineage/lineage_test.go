@@ -65,6 +65,34 @@ func TestBetween(t *testing.T) {
 	}
 }
 
+func TestMergeBase(t *testing.T) {
+	for name, test := range map[string]struct {
+		history     []string
+		head, other string
+		want        string // "" if there is none
+	}{
+		"a branch":                        {[]string{"m0", "t1 m0", "m1 m0"}, "t1", "m1", "m0"},
+		"the mainline has not moved":      {[]string{"m0", "t1 m0", "t2 t1"}, "t2", "m0", "m0"},
+		"the mainline contains it":        {[]string{"m0", "t1 m0", "m1 m0 t1"}, "t1", "m1", ""},
+		"the mainline came to the branch": {[]string{"m0", "t1 m0", "m1 m0", "u t1 m1", "m2 m1"}, "u", "m2", "m1"},
+		"it came twice": {[]string{"m0", "t1 m0", "m1 m0", "u t1 m1", "m2 m1", "v u m2", "m3 m2"},
+			"v", "m3", "m2"},
+		"a second branch came, too": {[]string{"m0", "a m0", "b m0", "t a b", "m1 m0 a", "m2 m1 b"},
+			"t", "m2", ""},
+		"nothing in common":             {[]string{"m0", "t1"}, "t1", "m0", ""},
+		"a commit between is not known": {[]string{"m0", "t2 t1", "m1 m0"}, "t2", "m1", ""},
+		"the mainline is not known":     {[]string{"m0", "t1 m0"}, "t1", "m9", ""},
+		"the base is not known":         {[]string{"t1 m0", "m1 m0"}, "t1", "m1", "m0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := MergeBase(history(test.history...), test.head, test.other)
+			if err != nil || got != test.want {
+				t.Errorf("%q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
 func TestIsFirstParent(t *testing.T) {
 	g := history("m0", "m1 m0", "x", "m2 m1 x")
 	for _, test := range []struct {
@@ -125,7 +153,8 @@ func TestAnErrorOfTheGraphIsReturned(t *testing.T) {
 	_, err1 := IsAncestor(g, "a", "t1")
 	_, err2 := IsFirstParent(g, "a", "t1", 9)
 	_, _, err3 := Between(g, "a", "t1")
-	for _, err := range []error{err1, err2, err3} {
+	_, err4 := MergeBase(g, "t1", "a")
+	for _, err := range []error{err1, err2, err3, err4} {
 		if !errors.Is(err, broken) {
 			t.Errorf("error %v", err)
 		}
@@ -168,6 +197,10 @@ func TestBetweenAgainstModel(t *testing.T) {
 		if is, err := IsAncestor(g, base, head); err != nil || is && !ofHead[base] || regular && is != ofHead[base] {
 			t.Errorf("%s is an ancestor of %s: %t, %v in %v", base, head, is, err, nodes)
 		}
+		if b, err := MergeBase(g, head, base); err != nil || b != "" && !(ofHead[b] && ofBase[b]) ||
+			regular && b != modelBase(nodes, ofHead, ofBase) && !ofBase[head] {
+			t.Errorf("merge base of %s and %s: %q, %v in %v", head, base, b, err, nodes)
+		}
 		list, known, err := Between(g, base, head)
 		if err != nil || known && !ofHead[base] || regular && known != ofHead[base] {
 			t.Fatalf("%s..%s: known %t, %v in %v", base, head, known, err, nodes)
@@ -182,6 +215,20 @@ func TestBetweenAgainstModel(t *testing.T) {
 			}
 		}
 	})
+}
+
+// modelBase returns the common ancestor that has all others, or "".
+func modelBase(nodes map[string]Node, ofHead, ofBase map[string]bool) string {
+	for candidate := range ofHead {
+		isBase := ofBase[candidate]
+		for sha := range ofHead {
+			isBase = isBase && (!ofBase[sha] || reached(nodes, candidate)[sha])
+		}
+		if isBase {
+			return candidate
+		}
+	}
+	return ""
 }
 
 // reached returns a commit with all its ancestors.

@@ -74,6 +74,7 @@ type Draft struct {
 	// Payload is the statement. It is signed byte for byte.
 	Payload   []byte      `json:"payload"`
 	ExpiresAt ledger.Time `json:"expires_at"`
+	Scope
 	// RPID is the domain of the passkeys that can confirm it, and Passkeys are their credential IDs. They
 	// are empty if the member has no passkeys.
 	RPID     string   `json:"rp_id,omitzero"`
@@ -81,6 +82,23 @@ type Draft struct {
 	// PasskeyRequired says that the draft counts only with a passkey, because the sign-in of the member
 	// is too long ago.
 	PasskeyRequired bool `json:"passkey_required,omitzero"`
+}
+
+// A Scope is what a review is about: the commits that lead to its commit and not to the base. It is empty if the review
+// is about its commit alone.
+type Scope struct {
+	Base    string    `json:"base,omitzero"`
+	Commits []Covered `json:"commits,omitempty"` // the reviewed one first
+}
+
+// MaxCovered is the maximum number of commits of a scope. Nobody reads more in a page.
+const MaxCovered = 100
+
+// A Covered is a commit that a review is about, as its object says.
+type Covered struct {
+	SHA     string        `json:"sha"`
+	Subject string        `json:"subject"`
+	Author  ledger.Author `json:"author"`
 }
 
 // A NewReview is the body of a request to record a statement that was signed.
@@ -159,10 +177,10 @@ func Annotations(text, treeID, nonceText string) map[string]string {
 }
 
 // Statement returns the statement of a completed draft about a commit of a repo, which is named
-// org/name. The tree may be empty. The nonce makes the statement unique.
-func (n NewDraft) Statement(repo, commit, treeID, nonceText string) ([]byte, error) {
+// org/name. The tree and the base may be empty. The nonce makes the statement unique.
+func (n NewDraft) Statement(repo, commit, treeID, base, nonceText string) ([]byte, error) {
 	return attestation.NewTreeStatement(repo, commit, treeID, attestation.ResultPredicate{
-		Predicate: n.Predicate, Result: ledger.Result{Status: n.Verdict.Status()}, Repo: repo,
+		Predicate: n.Predicate, Result: ledger.Result{Status: n.Verdict.Status()}, Repo: repo, Base: base,
 		Annotations: Annotations(n.Comment, treeID, nonceText),
 	})
 }

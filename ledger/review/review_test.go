@@ -104,7 +104,7 @@ func TestDraftsAreCompleted(t *testing.T) {
 	}
 }
 
-// The statement has the tree only if it is known, and the comment only if there is one.
+// The statement has the tree and the base only if they are known, and the comment only if there is one.
 func TestStatements(t *testing.T) {
 	const (
 		start = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"acme/api","digest":{"gitCommit":"` +
@@ -114,17 +114,19 @@ func TestStatements(t *testing.T) {
 	)
 	tree := strings.Repeat("7", 40)
 	for _, test := range []struct {
-		draft      NewDraft
-		tree, want string
+		draft            NewDraft
+		tree, base, want string
 	}{
-		{NewDraft{Verdict: Approve}, "", start + middle +
+		{NewDraft{Verdict: Approve}, "", "", start + middle +
 			`pass","duration_ms":0},"repo":"acme/api","annotations":{"nonce":"N"}}}`},
-		{NewDraft{Verdict: RequestChanges, Comment: "<No>"}, tree, start + `,"gitTree":"` + tree + `"` + middle +
+		{NewDraft{Verdict: Approve}, "", tree, start + middle +
+			`pass","duration_ms":0},"repo":"acme/api","base":"` + tree + `","annotations":{"nonce":"N"}}}`},
+		{NewDraft{Verdict: RequestChanges, Comment: "<No>"}, tree, "", start + `,"gitTree":"` + tree + `"` + middle +
 			`fail","duration_ms":0},"repo":"acme/api","annotations":{"comment":"<No>","nonce":"N","tree":"` + tree + `"}}}`},
 	} {
 		n, err := test.draft.Completed()
 		must.OK(t, err)
-		got, err := n.Statement("acme/api", commitID, test.tree, "N")
+		got, err := n.Statement("acme/api", commitID, test.tree, test.base, "N")
 		must.OK(t, err)
 		if string(got) != test.want {
 			t.Errorf("the statement is\n%s, want\n%s", got, test.want)

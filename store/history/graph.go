@@ -47,6 +47,15 @@ func (h *History) Between(rd txn.Reader, repoID int64, base, head string) (list 
 	return list, known, err
 }
 
+// MergeBase returns the merge base of a commit, the head, and another one, or "" if it is not known.
+func (h *History) MergeBase(rd txn.Reader, repoID int64, head, other string) (string, error) {
+	base, err := lineage.MergeBase(h.graph(rd, repoID), head, other)
+	if err != nil {
+		return "", fmt.Errorf("find the merge base of %s: %w", head, err)
+	}
+	return base, nil
+}
+
 // graph returns the history of a repo.
 func (h *History) graph(rd txn.Reader, repoID int64) lineage.Graph {
 	return func(sha string) (n lineage.Node, known bool, err error) {

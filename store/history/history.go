@@ -57,9 +57,9 @@ func (h *History) clear() {
 	h.spans.Clear()
 }
 
-// A Commit is what the object of a commit says of who wrote it.
+// A Commit is what the object of a commit says of who wrote it, and its subject.
 type Commit struct {
-	SHA               string
+	SHA, Subject      string
 	Author, Committer ledger.Author
 	CoAuthors         []ledger.Author
 	// SigningKeys are the fingerprints of the keys that signed it.
@@ -158,7 +158,7 @@ func keysOf(repoID int64, commits []string) []any {
 // commitOf returns what an object says of who wrote the commit. keys are the fingerprints of the keys that signed it,
 // one per line.
 func commitOf(o *gitobject.Commit, keys string) Commit {
-	c := Commit{SHA: o.ID, Author: cloned(o.Author.Author), Committer: cloned(o.Committer.Author)}
+	c := Commit{SHA: o.ID, Subject: strings.Clone(ledger.Subject(o.Message)), Author: cloned(o.Author.Author), Committer: cloned(o.Committer.Author)}
 	for _, a := range o.CoAuthors {
 		c.CoAuthors = append(c.CoAuthors, cloned(a))
 	}

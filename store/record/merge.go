@@ -167,6 +167,7 @@ func (re *Recorder) settleParent(t *txn.Tx, v *view, p *facts.Commit, cause ledg
 	if err := re.facts.Gather(t.Reader, []*facts.Commit{p}); err != nil {
 		return err
 	}
+
 	if err := re.states.SettleDue(t, p, ledger.Cause{}); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ func (st *States) settleSides(t *txn.Tx, s *facts.Commit) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+
 	sides, err := dueSides(t, s)
 	if err != nil {
 		return err

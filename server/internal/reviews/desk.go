@@ -73,7 +73,11 @@ func (d *Desk) Draft(ctx context.Context, at Place, t ledger.Token, n review.New
 	if commit.Proven { // otherwise it is only a claim
 		tree = commit.Tree
 	}
-	draft.Payload, err = n.Statement(commit.Org+"/"+commit.Repo, commit.SHA, tree, review.Nonce(random))
+	draft.Scope, err = d.Store.ReviewScope(ctx, at.Org, at.Repo, commit.SHA)
+	if err != nil {
+		return draft, err
+	}
+	draft.Payload, err = n.Statement(commit.Org+"/"+commit.Repo, commit.SHA, tree, draft.Base, review.Nonce(random))
 	if err != nil {
 		return draft, err
 	}

@@ -56,8 +56,8 @@ async function keyPair() {
 const ask = (path, fields) => send(`${facts.at}/${path}`, { member: facts.member, ...fields });
 
 // statementOf reads the bytes to sign. It refuses them unless they say what the person has chosen
-// about this commit, and nothing else.
-function statementOf(bytes, verdict, comment) {
+// about this commit and those since the base, and nothing else.
+function statementOf(bytes, verdict, comment, base) {
   const text = utf8Strict.decode(bytes), statement = JSON.parse(text), { predicate } = statement, [subject] = statement.subject;
   const { tree = '', nonce } = predicate.annotations;
   const same = (got, want) => JSON.stringify(got) === JSON.stringify(want);
@@ -69,19 +69,30 @@ function statementOf(bytes, verdict, comment) {
     _type: 'https://in-toto.io/Statement/v1', predicateType,
     subject: [{ name, digest: { gitCommit: facts.commit, ...(tree && { gitTree: tree }) } }],
     predicate: {
-      predicate: 'review:code', result: { status: verdicts[verdict][0], duration_ms: 0 }, repo: name,
+      predicate: 'review:code', result: { status: verdicts[verdict][0], duration_ms: 0 }, repo: name, ...(base && { base }),
       annotations: { nonce, ...(comment && { comment }), ...(tree && { tree }) },
     },
   };
-  if (typeof nonce !== 'string' || nonce.length < 43 || !/^[0-9a-f]*$/.test(tree) || !same(sorted(statement), sorted(want))) {
+  if (typeof nonce !== 'string' || nonce.length < 43 || !/^[0-9a-f]*$/.test(tree + base) || !same(sorted(statement), sorted(want))) {
     throw new Failed('The server asks to sign something else than this review. Nothing was signed.');
   }
   const [org, repo] = predicate.repo.split('/');
   return {
     org, repo, commit: subject.digest.gitCommit, tree: tree || 'not known', nonce, payload: text,
     verdict: `${verdicts[verdict][1]} (${predicate.result.status})`, predicate: predicate.predicate,
-    comment: predicate.annotations.comment ?? 'none',
+    comment: predicate.annotations.comment ?? 'none', base: base ? `all since ${base}` : 'this one alone',
   };
+}
+
+// showCommits lists the commits that the review is about.
+function showCommits(commits) {
+  box.querySelector('[data-commits]').replaceChildren(...commits.map(({ sha, subject, author }) => {
+    const item = document.createElement('li'), id = document.createElement('code'), text = document.createElement('bdi');
+    id.textContent = sha.slice(0, 12);
+    text.textContent = `${subject} (${author.name || author.email})`;
+    item.append(id, ' ', text);
+    return item;
+  }));
 }
 
 async function sign(bytes) {
@@ -154,9 +165,10 @@ form.addEventListener('submit', (event) => {
   event.preventDefault();
   const verdict = event.submitter?.value ?? 'approve', comment = form.elements.comment.value;
   attempt(async () => {
-    const { payload, rp_id: rpId, passkeys = [], passkey_required: required = false } = await ask('review-draft', { verdict, comment });
+    const { payload, base = '', commits = [], rp_id: rpId, passkeys = [], passkey_required: required = false } = await ask('review-draft', { verdict, comment });
     const bytes = fromBase64(payload, 'The statement');
-    const says = statementOf(bytes, verdict, comment);
+    const says = statementOf(bytes, verdict, comment, base);
+    showCommits(commits);
     for (const place of box.querySelectorAll('[data-signed]')) place.textContent = says[place.dataset.signed];
     draft = { payload, bytes, rpId, passkeys };
     withPasskey.hidden = passkeys.length === 0;

@@ -1,0 +1,63 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger/review"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/history"
+	"github.com/ledgerd/ledgerd/store/txn"
+)
+
+// ReviewScope returns what a review of a commit is about: the commits since its merge base with the newest commit that
+// was registered for the branch that it is meant for. The scope is empty if the ledger does not know the objects of all
+// these commits, or if they are too many.
+func (re *Recorder) ReviewScope(ctx context.Context, org, repo, sha string) (review.Scope, error) {
+	return txn.Read(ctx, re.db, txn.ByOrg(org), func(rd txn.Reader) (scope review.Scope, err error) {
+		r, err := rd.FindRepo(org, repo)
+		if err != nil {
+			return scope, err
+		}
+		c, err := facts.FindRow(rd, r, sha)
+		if err != nil {
+			return scope, err
+		}
+		mainline, err := newestOf(rd, r.ID, cmp.Or(c.Target, r.DefaultBranch))
+		if err != nil || mainline == "" {
+			return scope, err
+		}
+
+		base, err := re.history.MergeBase(rd, r.ID, c.SHA, mainline)
+		if err != nil || base == "" {
+			return scope, err
+		}
+		commits, known, err := re.history.Between(rd, r.ID, base, c.SHA)
+		if err != nil || !known || len(commits) > review.MaxCovered {
+			return scope, err
+		}
+		return scopeOf(base, commits), nil
+	})
+}
+
+// newestOf returns the newest commit that was registered for a branch, or "".
+func newestOf(rd txn.Reader, repoID int64, branch string) (sha string, err error) {
+	err = rd.Row(`
+SELECT sha FROM commits /*+index commits_by_branch*/ WHERE repo_id = ? AND branch <> '' AND branch = ?
+ORDER BY id DESC LIMIT 1`, repoID, branch).Scan(&sha)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("find the newest commit of a branch: %w", err)
+	}
+	return sha, nil
+}
+
+func scopeOf(base string, commits []history.Commit) review.Scope {
+	scope := review.Scope{Base: base}
+	for _, c := range commits {
+		scope.Commits = append(scope.Commits, review.Covered{SHA: c.SHA, Subject: c.Subject, Author: c.Author})
+	}
+	return scope
+}
