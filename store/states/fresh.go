@@ -31,22 +31,6 @@ func (st *States) Fresh(ctx context.Context, org string, fn func(isLast bool) er
 	return fn(true)
 }
 
-// settleCommit settles a commit if it is due.
-func (st *States) settleCommit(t *txn.Tx, id int64) error {
-	c, err := facts.FindCommitRow(t.Reader, id)
-	if err != nil {
-		return err
-	}
-	list, err := st.commitsOf(t, []*facts.CommitRow{c})
-	if err != nil {
-		return err
-	}
-	if err := st.facts.Gather(t.Reader, list); err != nil {
-		return err
-	}
-	return st.SettleDue(t, list[0], ledger.Cause{})
-}
-
 // A PresentState is the state and the standing that a commit has now, and the rollbacks that keep it
 // out of environments.
 type PresentState struct {
