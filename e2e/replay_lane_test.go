@@ -1,0 +1,427 @@
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
+)
+
+// A lane is a repo to whose mainline branches come in one way. Its commits have the files of the history, and other
+// parents.
+type lane struct {
+	*replay
+	kind  mergeKind
+	git   *gitHistory
+	rules *rules
+	repo  string
+
+	main   string            // the tip of the mainline
+	tips   []string          // those that it had, oldest first
+	made   map[string]string // the commits of the lane, by those of the history
+	known  map[string]bool   // registered commits
+	noted  []noted           // those that wait for the job
+	cases  []noted           // all
+	decoy  *decoy            // the one that the next job gets as the mainline
+	author string            // the e-mail address of the one with the most commits, who also reviews
+}
+
+// A noted commit counts in a tally.
+type noted struct{ tally, commit string }
+
+// A decoy is a commit that is the tip of the mainline for one job.
+type decoy struct {
+	name                   string
+	commit, parent, source string
+	isForged               bool // it is not git's merge
+}
+
+// merge merges the branches of a history in one way.
+func (r *replay) merge(kind mergeKind, history, path string) {
+	git := newGitHistory(r.t, history, path)
+	l := &lane{replay: r, kind: kind, git: git, rules: newRules(r.t, filepath.Join(git.dir, ".git", "objects")),
+		repo: history + "-" + kind.name, made: make(map[string]string), known: make(map[string]bool)}
+	contract := filepath.Join(r.t.TempDir(), "contract.yaml")
+	must.OK(r.t, os.WriteFile(contract, []byte(replayContract), 0o600))
+	r.org.ledgerd("repo", "create", "acme/"+l.repo)
+	r.org.ledgerd("policy", "apply", "acme/"+l.repo, "-f", contract)
+	started := time.Now()
+	pulls, start := git.pulls(*replayMerges, kind.lengths...)
+	l.addAuthor(start)
+
+	l.forward(start)
+	l.noted = nil
+	l.state("test", "ci", start, true, "")
+	l.state("review", "reviewer", start, true, "")
+	for n, p := range pulls {
+		l.mergePull(n, p)
+		if n%*replayJob == *replayJob-1 || n == len(pulls)-1 {
+			l.finish(n)
+		}
+	}
+	for _, c := range l.cases {
+		l.check(c, false)
+	}
+	r.t.Logf("%s: %d branches, %v", l.repo, len(pulls), time.Since(started).Round(time.Second))
+}
+
+// addAuthor makes the one with the most commits a reviewer.
+func (l *lane) addAuthor(start string) {
+	counts := make(map[string]int)
+	for email := range strings.Lines(l.git.git("log", "--format=%ae", "HEAD", "^"+start)) {
+		counts[strings.ToLower(strings.TrimSpace(email))]++
+	}
+	for email, n := range counts {
+		if l.author == "" || n > counts[l.author] || n == counts[l.author] && email < l.author {
+			l.author = email
+		}
+	}
+	l.add("author-"+l.repo, "cn=author-"+l.repo+",ou=dev,o=acme", "review:*", "--email", l.author)
+	l.rules.note("person", "author-"+l.repo, l.author)
+}
+
+// mergePull makes a branch of a history in the lane, and merges it.
+func (l *lane) mergePull(n int, p pull) {
+	tip := ""
+	if p.tip != "" {
+		tip = l.branch(p.tip, p.merged+"^1")
+	} else {
+		tip = l.branchOf(p.run, n%3)
+	}
+	files := l.git.tree(p.merged)
+	if _, isOn := l.git.try(nil, "merge-base", "--is-ancestor", tip, l.main); isOn {
+		l.forward(l.git.commit(files, "Direct", l.main))
+		l.noted = l.noted[:len(l.noted)-1]
+		l.reviewMain()
+	} else {
+		l.kind.merge(l, merging{n, tip, files})
+	}
+	l.made[p.merged] = l.main
+}
+
+// branch makes the commits of a branch that the mainline of the history did not have, and returns its tip.
+func (l *lane) branch(tip, mainline string) string {
+	for _, c := range l.git.parents(tip, "^"+mainline) {
+		var parents []string
+		for _, parent := range c.parents {
+			if made := l.made[parent]; made != "" {
+				parent = made
+			}
+			parents = append(parents, parent)
+		}
+		l.made[c.id] = c.id
+		if !slices.Equal(parents, c.parents) {
+			l.made[c.id] = l.git.copy(c.id, l.git.tree(c.id), parents...)
+		}
+	}
+	if made := l.made[tip]; made != "" {
+		return made
+	}
+	return tip
+}
+
+// branchOf makes a branch of commits of the mainline. It begins so many merges ago, or if they conflict then, now.
+func (l *lane) branchOf(run []string, behind int) string {
+	tip := l.tips[max(0, len(l.tips)-1-behind)]
+	for _, c := range run {
+		if tip = l.git.pick(c, tip); tip == "" {
+			break
+		}
+	}
+	if tip != "" && !slices.Contains(l.tips, tip) {
+		return tip
+	}
+	tip = l.main
+	for _, c := range run {
+		tip = l.git.copy(c, l.git.tree(c), tip)
+	}
+	return tip
+}
+
+// reviewBranch records the tests of a branch, some of which fail, and its review with its base. Of some branches, an
+// author reviews.
+func (l *lane) reviewBranch(m merging) {
+	l.pushed(m, m.tip)
+	l.state("test", "ci", m.tip, m.n%8 != 5, "")
+	who := "reviewer"
+	if m.n%6 == 4 {
+		who = "author-" + l.repo
+	}
+	base := ""
+	if bases := strings.Fields(l.git.git("merge-base", "--all", l.main, m.tip)); len(bases) == 1 {
+		base = bases[0]
+	}
+	l.state("review", who, m.tip, true, base)
+}
+
+// reviewMain records tests and a review of the mainline.
+func (l *lane) reviewMain() {
+	l.state("test", "ci", l.main, true, "")
+	l.state("review", "reviewer", l.main, true, "")
+}
+
+// pushed notes the head of a branch, where the forge has it.
+func (l *lane) pushed(m merging, head string) {
+	l.git.git("update-ref", fmt.Sprintf("refs/pull/%d/head", m.n+1), head)
+	l.register(head, fmt.Sprint("topic-", m.n+1))
+}
+
+// happened notes how a commit has come about.
+func (l *lane) happened(kind attestation.MergeKind, commit, source, parent string) {
+	l.rules.note("mainline", parent)
+	l.rules.ask("merge", string(kind), commit, source, parent)
+}
+
+// forward moves the mainline to a commit.
+func (l *lane) forward(commit string) {
+	l.main = commit
+	l.tips = append(l.tips, commit)
+	l.rules.note("mainline", commit)
+	l.note(l.kind.name, commit)
+}
+
+// note makes a commit wait for the job.
+func (l *lane) note(tally, commit string) {
+	l.register(commit, "")
+	l.noted = append(l.noted, noted{tally, commit})
+}
+
+// register registers a commit with its object.
+func (l *lane) register(commit, branch string) {
+	if l.known[commit] {
+		return
+	}
+	l.known[commit] = true
+	c, err := gitrepo.Repo{Dir: l.git.dir}.Describe(l.t.Context(), commit)
+	must.OK(l.t, err)
+	c.Branch = branch
+	_, _, err = l.api.Register(l.t.Context(), "acme", l.repo, c.SHA, c.Registration)
+	must.OK(l.t, err)
+}
+
+// state records a test or a review.
+func (l *lane) state(what, who, commit string, isPass bool, base string) {
+	l.register(commit, "")
+	if base != "" {
+		l.sendSince(base, commit)
+	}
+	result, word := ledger.Result{Status: ledger.Pass}, "pass"
+	if !isPass {
+		result, word = ledger.Result{Status: ledger.Fail}, "fail"
+	}
+	l.serial++
+	payload, err := attestation.NewStatement("acme/"+l.repo, commit, attestation.ResultPredicate{
+		Predicate: what + ":e2e", Result: result, Base: base, Annotations: map[string]string{"serial": fmt.Sprint(l.serial)},
+	})
+	must.OK(l.t, err)
+	must.OK(l.t, l.record(who, payload))
+
+	words := []string{what, who, commit, word}
+	if what == "review" && base == "" {
+		words = append(words, "-")
+	} else if base != "" {
+		words = append(words, base)
+	}
+	l.rules.note(words...)
+}
+
+// sendSince sends the objects of what a review is about.
+func (l *lane) sendSince(base, commit string) {
+	between := strings.Fields(l.git.git("rev-list", commit, "^"+base))
+	for part := range slices.Chunk(append(between, base), lineage.MaxObjects) {
+		objects, err := gitrepo.Repo{Dir: l.git.dir}.CommitObjects(l.t.Context(), part)
+		must.OK(l.t, err)
+		_, err = l.api.AddObjects(l.t.Context(), "acme", l.repo, lineage.Objects{Objects: objects})
+		must.OK(l.t, err)
+	}
+}
+
+func (l *lane) record(who string, payload []byte) error {
+	envelope, err := attestation.SignDSSE(l.people[who], payload)
+	must.OK(l.t, err)
+	_, _, err = l.api.Record(l.t.Context(), "acme", l.repo, envelope)
+	return err
+}
+
+// finish runs the job of the mainline, checks what carries, and records what is missing, except of some merges.
+func (l *lane) finish(n int) {
+	if l.kind.isQueue {
+		l.git.git("update-ref", fmt.Sprintf("refs/remotes/origin/gh-readonly-queue/main/pr-%d-x", n), l.main)
+		l.job(l.mainBefore())
+	} else {
+		l.job(l.main)
+	}
+	list := l.noted
+	l.noted = nil
+	for _, c := range list {
+		l.readClaims(c)
+		if v := l.check(c, true); v.state() < ledger.Promotable && n%8 != 3 && c.tally == l.kind.name {
+			l.state("test", "ci", c.commit, true, "")
+			l.state("review", "reviewer", c.commit, true, "")
+			l.check(c, false)
+		}
+	}
+	l.cases = append(l.cases, list...)
+	l.deceive(n)
+}
+
+// mainBefore returns the commit of the mainline before those that wait.
+func (l *lane) mainBefore() string {
+	at := len(l.tips) - 1
+	for at > 0 && slices.Contains(l.noted, noted{l.kind.name, l.tips[at]}) {
+		at--
+	}
+	return l.tips[at]
+}
+
+// deceive runs the job with a decoy as the mainline, by default one with a smuggled line. A claim that names the tree
+// of the clean merge carries nothing to it, nor does one by another person.
+func (l *lane) deceive(n int) {
+	d := l.decoy
+	l.decoy = nil
+	if d == nil {
+		bad := l.git.smuggle(l.main)
+		if bad == "" {
+			return
+		}
+		tip := l.git.git("rev-parse", fmt.Sprintf("refs/pull/%d/head", n+1))
+		d = &decoy{l.kind.name + ": smuggled line", bad, l.git.git("rev-parse", bad+"^"), tip, true}
+	}
+	l.tally(d.name).isDecoy = true
+	l.register(d.commit, "")
+	l.rules.note("mainline", d.commit)
+	if l.kind.isQueue {
+		l.state("test", "ci", d.commit, true, "")
+	}
+	l.job(d.commit)
+	c := noted{d.name, d.commit}
+	l.readClaims(c)
+	if d.isForged {
+		l.forge(d)
+	}
+	l.check(c, true)
+	l.cases = append(l.cases, c)
+}
+
+// forge claims that a decoy is git's merge.
+func (l *lane) forge(d *decoy) {
+	kind := attestation.Squashed
+	if len(strings.Fields(l.git.git("log", "-1", "--format=%P", d.commit))) > 1 {
+		kind = attestation.Merged
+	}
+	payload, err := attestation.NewMergeStatement(d.commit, attestation.Merge{
+		Repo: "acme/" + l.repo, Kind: kind, Tree: l.git.tree(l.main),
+		Source: attestation.MergedCommit{SHA: d.source}, Parent: attestation.MergedCommit{SHA: d.parent},
+	})
+	must.OK(l.t, err)
+	l.register(d.parent, "")
+	must.OK(l.t, l.record("mainline", payload))
+}
+
+// job runs the job of the mainline at a commit.
+func (l *lane) job(commit string) {
+	l.git.git("update-ref", "refs/remotes/origin/main", commit)
+	command := exec.Command("ledgerd", "commit", "register", "acme/"+l.repo, commit, "--branch", "main",
+		"--key", l.claimer)
+	command.Dir = l.git.dir
+	command.Env = append(os.Environ(), "LEDGERD_URL="+l.org.url, "LEDGERD_TOKEN="+l.org.token)
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		l.t.Errorf("%s: job at %s: %v\n%s", l.repo, commit, err, &output)
+	}
+	for line := range strings.Lines(output.String()) {
+		if strings.HasPrefix(line, "Not decided: ") {
+			l.t.Logf("%s at %.12s: %s", l.repo, commit, line)
+		}
+	}
+}
+
+// readClaims checks the claims about a commit with git.
+func (l *lane) readClaims(c noted) {
+	record, err := l.api.Commit(l.t.Context(), "acme", l.repo, c.commit)
+	must.OK(l.t, err)
+	n := l.tally(c.tally)
+	for _, claim := range record.Merges {
+		n.claims++
+		if answer := l.rules.ask("merge", claim.Kind, c.commit, claim.Source, claim.Parent); answer != "clean" {
+			n.wrongClaims++
+			l.t.Errorf("%s: claim %+v about %s: %s", l.repo, claim, c.commit, answer)
+		}
+	}
+}
+
+// Reasons name commits.
+var shas = regexp.MustCompile(`\b[0-9a-f]{12,40}\b`)
+
+// maxSettle is how long a ledger may take to derive a chain of merges again.
+const maxSettle = 10 * time.Second
+
+// check compares what a commit has with what it may have. The first time, it counts the commit.
+func (l *lane) check(c noted, isFirst bool) (is verdict) {
+	l.t.Helper()
+	may := l.rules.verdict(c.commit)
+	is, why := l.has(c.commit)
+	for end := time.Now().Add(maxSettle); is != (verdict{tests: may.tests, reviews: may.reviews}) && time.Now().Before(end); {
+		time.Sleep(50 * time.Millisecond)
+		is, why = l.has(c.commit)
+	}
+
+	n := l.tally(c.tally)
+	if isFirst {
+		n.all++
+		switch {
+		case may.state() < ledger.Promotable:
+			n.less[may.why]++
+		case may.isClaimed:
+			n.byClaim++
+		default:
+			n.byTree++
+		}
+	}
+	if is.isMore(may) {
+		n.wrong++
+		l.t.Errorf("%s: %s %s has %+v, may have %+v", l.repo, c.tally, c.commit, is, may)
+	}
+	if may.isMore(is) {
+		n.missed[why]++
+		l.t.Errorf("%s: %s %s has %+v, may have %+v: %s", l.repo, c.tally, c.commit, is, may, why)
+	}
+	return is
+}
+
+// has reads what a commit has, and why it lacks something.
+func (l *lane) has(commit string) (v verdict, why string) {
+	l.t.Helper()
+	c, err := l.api.Commit(l.t.Context(), "acme", l.repo, commit)
+	must.OK(l.t, err)
+	v = verdict{tests: c.Requirements[0].Met, reviews: c.Requirements[1].Met}
+	if want := v.state(); c.State != want && want > ledger.Draft {
+		l.t.Errorf("%s: %s is %s, want %s", l.repo, commit, c.State, want)
+	}
+	if len(c.Merges) == 0 {
+		return v, "nothing is claimed"
+	}
+	for _, r := range c.Requirements {
+		if !r.Met {
+			why = r.Reason
+		}
+	}
+	for _, m := range c.Merges {
+		if m.Reason != "" {
+			why += "; " + m.Reason
+		}
+	}
+	return v, shas.ReplaceAllString(why, "…")
+}
