@@ -76,11 +76,13 @@ func (r *replay) merge(kind mergeKind, history, path string) {
 	r.t.Logf("%s: %d branches, %v", l.repo, len(pulls), time.Since(started).Round(time.Second))
 }
 
-// addAuthor makes the one with the most commits a reviewer.
+// addAuthor makes the person with the most commits a reviewer.
 func (l *lane) addAuthor(start string) {
 	counts := make(map[string]int)
 	for email := range strings.Lines(l.git.git("log", "--format=%ae", "HEAD", "^"+start)) {
-		counts[strings.ToLower(strings.TrimSpace(email))]++
+		if email = strings.ToLower(strings.TrimSpace(email)); !strings.Contains(email, "[bot]") {
+			counts[email]++
+		}
 	}
 	for email, n := range counts {
 		if l.author == "" || n > counts[l.author] || n == counts[l.author] && email < l.author {

@@ -115,6 +115,8 @@ class Ledger:
             if self.met(what, parent)[0] == "no":
                 why.append("the parent lacks it")
                 continue
+            if (what, source) not in self.by_commit:
+                why.append("the source has none of its own")
             for n in self.by_commit.get((what, source), []):
                 _, _, _, passed, base = self.evidence[n]
                 if what == "review" and passed and base == "-":
