@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -47,17 +46,21 @@ type decoy struct {
 	isForged               bool // it is not git's merge
 }
 
-// merge merges the branches of a history in one way.
-func (r *replay) merge(kind mergeKind, history, path string) {
-	git := newGitHistory(r.t, history, path)
-	l := &lane{replay: r, kind: kind, git: git, rules: newRules(r.t, filepath.Join(git.dir, ".git", "objects")),
-		repo: history + "-" + kind.name, made: make(map[string]string), known: make(map[string]bool)}
+// newLane creates a repo.
+func (r *replay) newLane(kind mergeKind, git *gitHistory, repo string) *lane {
 	contract := filepath.Join(r.t.TempDir(), "contract.yaml")
 	must.OK(r.t, os.WriteFile(contract, []byte(replayContract), 0o600))
-	r.org.ledgerd("repo", "create", "acme/"+l.repo)
-	r.org.ledgerd("policy", "apply", "acme/"+l.repo, "-f", contract)
+	r.org.ledgerd("repo", "create", "acme/"+repo)
+	r.org.ledgerd("policy", "apply", "acme/"+repo, "-f", contract)
+	return &lane{replay: r, kind: kind, git: git, rules: newRules(r.t, filepath.Join(git.dir, ".git", "objects")),
+		repo: repo, made: make(map[string]string), known: make(map[string]bool)}
+}
+
+// merge merges the branches of a history in one way.
+func (r *replay) merge(kind mergeKind, history, path string) {
+	l := r.newLane(kind, newGitHistory(r.t, history, path), history+"-"+kind.name)
 	started := time.Now()
-	pulls, start := git.pulls(*replayMerges, kind.lengths...)
+	pulls, start := l.git.pulls(*replayMerges, kind.lengths...)
 	l.addAuthor(start)
 
 	l.forward(start)
@@ -310,44 +313,48 @@ func (l *lane) deceive(n int) {
 	c := noted{d.name, d.commit}
 	l.readClaims(c)
 	if d.isForged {
-		l.forge(d)
+		must.OK(l.t, l.forge("mainline", d, l.git.tree(l.main)))
 	}
 	l.check(c, true)
 	l.cases = append(l.cases, c)
 }
 
-// forge claims that a decoy is git's merge.
-func (l *lane) forge(d *decoy) {
+// forge claims that a decoy is git's merge, into a tree.
+func (l *lane) forge(who string, d *decoy, tree string) error {
 	kind := attestation.Squashed
 	if len(strings.Fields(l.git.git("log", "-1", "--format=%P", d.commit))) > 1 {
 		kind = attestation.Merged
 	}
 	payload, err := attestation.NewMergeStatement(d.commit, attestation.Merge{
-		Repo: "acme/" + l.repo, Kind: kind, Tree: l.git.tree(l.main),
+		Repo: "acme/" + l.repo, Kind: kind, Tree: tree,
 		Source: attestation.MergedCommit{SHA: d.source}, Parent: attestation.MergedCommit{SHA: d.parent},
 	})
 	must.OK(l.t, err)
 	l.register(d.parent, "")
-	must.OK(l.t, l.record("mainline", payload))
+	return l.record(who, payload)
 }
 
 // job runs the job of the mainline at a commit.
 func (l *lane) job(commit string) {
 	l.git.git("update-ref", "refs/remotes/origin/main", commit)
-	command := exec.Command("ledgerd", "commit", "register", "acme/"+l.repo, commit, "--branch", "main",
-		"--key", l.claimer)
-	command.Dir = l.git.dir
-	command.Env = append(os.Environ(), "LEDGERD_URL="+l.org.url, "LEDGERD_TOKEN="+l.org.token)
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	if err := command.Run(); err != nil {
-		l.t.Errorf("%s: job at %s: %v\n%s", l.repo, commit, err, &output)
+	output, err := l.ledgerd("commit", "register", "acme/"+l.repo, commit, "--branch", "main", "--key", l.claimer)
+	if err != nil {
+		l.t.Errorf("%s: job at %s: %v\n%s", l.repo, commit, err, output)
 	}
-	for line := range strings.Lines(output.String()) {
-		if strings.HasPrefix(line, "Not decided: ") {
-			l.t.Logf("%s at %.12s: %s", l.repo, commit, line)
+	for line := range strings.Lines(output) {
+		if why, ok := strings.CutPrefix(line, "Not decided: "); ok {
+			l.undecided[numbers.ReplaceAllString(strings.TrimSpace(why), "…")]++
 		}
 	}
+}
+
+// ledgerd runs a command in the clone.
+func (l *lane) ledgerd(args ...string) (output string, err error) {
+	command := exec.Command("ledgerd", args...)
+	command.Dir = l.git.dir
+	command.Env = append(os.Environ(), "LEDGERD_URL="+l.org.url, "LEDGERD_TOKEN="+l.org.token)
+	text, err := command.CombinedOutput()
+	return string(text), err
 }
 
 // readClaims checks the claims about a commit with git.
@@ -364,8 +371,8 @@ func (l *lane) readClaims(c noted) {
 	}
 }
 
-// Reasons name commits.
-var shas = regexp.MustCompile(`\b[0-9a-f]{12,40}\b`)
+// numbers are the numbers and commits in reasons.
+var numbers = regexp.MustCompile(`\b([0-9a-f]{12,40}|[0-9]+)\b`)
 
 // maxSettle is how long a ledger may take to derive a chain of merges again.
 const maxSettle = 10 * time.Second
@@ -425,5 +432,5 @@ func (l *lane) has(commit string) (v verdict, why string) {
 			why += "; " + m.Reason
 		}
 	}
-	return v, shas.ReplaceAllString(why, "…")
+	return v, numbers.ReplaceAllString(why, "…")
 }

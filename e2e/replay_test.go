@@ -24,7 +24,7 @@ var (
 	replayRepos = flag.String("replay.repos", "", "absolute `paths` of git repositories, separated by commas, for "+
 		"TestReplayOfMerges (default: a generated one)")
 	replayKinds = flag.String("replay.kinds", "", "`names` of the ways to merge, separated by commas (default: all)")
-	replayJob   = flag.Int("replay.job", 4, "the `number` of merges after which the job of the mainline runs")
+	replayJob   = flag.Int("replay.job", 5, "the `number` of merges after which the job of the mainline runs")
 )
 
 // TestReplayOfMerges merges the branches of histories again, in each way that forges have, and runs the job of the
@@ -79,6 +79,8 @@ type replay struct {
 	claimer string // the file of the mainline's key
 	tallies map[string]*tally
 	serial  int
+	// undecided counts what jobs could not decide, by the reason.
+	undecided map[string]int
 }
 
 const replayContract = `
@@ -90,7 +92,8 @@ requirements:
 `
 
 func newReplay(t *testing.T) *replay {
-	r := &replay{t: t, org: newOrg(t), people: make(map[string]ed25519.PrivateKey), tallies: make(map[string]*tally)}
+	r := &replay{t: t, org: newOrg(t), people: make(map[string]ed25519.PrivateKey), tallies: make(map[string]*tally),
+		undecided: make(map[string]int)}
 	r.people["ci"] = r.org.key
 	r.add("reviewer", "cn=reviewer,ou=dev,o=acme", "review:*")
 	r.claimer = r.add("mainline", "cn=mainline,ou=merge,o=acme", "merge:*,changes:*")
@@ -141,6 +144,9 @@ func (r *replay) table() string {
 		for _, why := range slices.Sorted(maps.Keys(n.missed)) {
 			fmt.Fprintf(&reasons, "| %s | missed | %d | %s |\n", name, n.missed[why], why)
 		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(r.undecided)) {
+		fmt.Fprintf(&reasons, "| job | not decided | %d | %s |\n", r.undecided[why], why)
 	}
 	return text.String() + reasons.String()
 }

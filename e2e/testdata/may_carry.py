@@ -116,7 +116,7 @@ class Ledger:
                 why.append("the parent lacks it")
                 continue
             if (what, source) not in self.by_commit:
-                why.append("the source has none of its own")
+                why.insert(1, "the source has none of its own")
             for n in self.by_commit.get((what, source), []):
                 _, _, _, passed, base = self.evidence[n]
                 if what == "review" and passed and base == "-":
