@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -293,15 +294,10 @@ func (l *lane) mainBefore() string {
 // deceive runs the job with a decoy as the mainline, by default one with a smuggled line. A claim that names the tree
 // of the clean merge carries nothing to it, nor does one by another person.
 func (l *lane) deceive(n int) {
-	d := l.decoy
+	d := cmp.Or(l.decoy, l.smuggled(n))
 	l.decoy = nil
 	if d == nil {
-		bad := l.git.smuggle(l.main)
-		if bad == "" {
-			return
-		}
-		tip := l.git.git("rev-parse", fmt.Sprintf("refs/pull/%d/head", n+1))
-		d = &decoy{l.kind.name + ": smuggled line", bad, l.git.git("rev-parse", bad+"^"), tip, true}
+		return
 	}
 	l.tally(d.name).isDecoy = true
 	l.register(d.commit, "")
@@ -309,6 +305,7 @@ func (l *lane) deceive(n int) {
 	if l.kind.isQueue {
 		l.state("test", "ci", d.commit, true, "")
 	}
+
 	l.job(d.commit)
 	c := noted{d.name, d.commit}
 	l.readClaims(c)
@@ -317,6 +314,16 @@ func (l *lane) deceive(n int) {
 	}
 	l.check(c, true)
 	l.cases = append(l.cases, c)
+}
+
+// smuggled returns the tip of the mainline with a smuggled line, or nil if it has no file.
+func (l *lane) smuggled(n int) *decoy {
+	bad := l.git.smuggle(l.main)
+	if bad == "" {
+		return nil
+	}
+	tip := l.git.git("rev-parse", fmt.Sprintf("refs/pull/%d/head", n+1))
+	return &decoy{l.kind.name + ": smuggled line", bad, l.git.git("rev-parse", bad+"^"), tip, true}
 }
 
 // forge claims that a decoy is git's merge, into a tree.
@@ -389,15 +396,7 @@ func (l *lane) check(c noted, isFirst bool) (is verdict) {
 
 	n := l.tally(c.tally)
 	if isFirst {
-		n.all++
-		switch {
-		case may.state() < ledger.Promotable:
-			n.less[may.why]++
-		case may.isClaimed:
-			n.byClaim++
-		default:
-			n.byTree++
-		}
+		n.count(may)
 	}
 	if is.isMore(may) {
 		n.wrong++
@@ -419,6 +418,7 @@ func (l *lane) has(commit string) (v verdict, why string) {
 	if want := v.state(); c.State != want && want > ledger.Draft {
 		l.t.Errorf("%s: %s is %s, want %s", l.repo, commit, c.State, want)
 	}
+
 	if len(c.Merges) == 0 {
 		return v, "nothing is claimed"
 	}

@@ -42,7 +42,7 @@ func newRules(t *testing.T, objects string) *rules {
 	return r
 }
 
-// note tells the script a fact.
+// note gives the script a fact.
 func (r *rules) note(words ...string) {
 	r.t.Helper()
 	_, err := fmt.Fprintln(r.in, strings.Join(words, " "))

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"cmp"
 	"crypto/ed25519"
 	"flag"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 var (
@@ -68,6 +68,19 @@ type tally struct {
 	wrong  int
 	// claims counts what the job has claimed about them, and wrongClaims what git does not confirm.
 	claims, wrongClaims int
+}
+
+// count counts what may carry to a commit.
+func (n *tally) count(may verdict) {
+	n.all++
+	switch {
+	case may.state() < ledger.Promotable:
+		n.less[may.why]++
+	case may.isClaimed:
+		n.byClaim++
+	default:
+		n.byTree++
+	}
 }
 
 // A replay records merges in one ledger.
@@ -130,11 +143,8 @@ func (r *replay) table() string {
 	text.WriteString("| kind | commits | by tree | by claim | not all may carry | missed | wrongly carried | claims | " +
 		"wrong claims |\n" + strings.Repeat("|---", 9) + "|\n")
 	reasons.WriteString("\n| kind | | commits | why |\n|---|---|---|---|\n")
-	names := slices.SortedFunc(maps.Keys(r.tallies), func(a, b string) int {
-		x, y := r.tallies[a], r.tallies[b]
-		return cmp.Or(compareBool(x.isDecoy, y.isDecoy), strings.Compare(a, b))
-	})
-	for _, name := range names {
+
+	for _, name := range r.names() {
 		n := r.tallies[name]
 		fmt.Fprintf(&text, "| %s | %d | %d | %d | %d | %d | %d | %d | %d |\n", name, n.all, n.byTree, n.byClaim,
 			sum(n.less), sum(n.missed), n.wrong, n.claims, n.wrongClaims)
@@ -145,20 +155,23 @@ func (r *replay) table() string {
 			fmt.Fprintf(&reasons, "| %s | missed | %d | %s |\n", name, n.missed[why], why)
 		}
 	}
+
 	for _, why := range slices.Sorted(maps.Keys(r.undecided)) {
 		fmt.Fprintf(&reasons, "| job | not decided | %d | %s |\n", r.undecided[why], why)
 	}
 	return text.String() + reasons.String()
 }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+// names returns the names of the tallies, those of decoys last.
+func (r *replay) names() (list []string) {
+	for _, isDecoy := range []bool{false, true} {
+		for _, name := range slices.Sorted(maps.Keys(r.tallies)) {
+			if r.tallies[name].isDecoy == isDecoy {
+				list = append(list, name)
+			}
+		}
 	}
-	return 1
+	return list
 }
 
 func sum(counts map[string]int) (n int) {
