@@ -69,15 +69,14 @@ func (h *gitHistory) pulls(most int, lengths ...int) (list []pull, start string)
 	forks := h.forks(line)
 	start = line[0].id
 	var run []string
-	for _, c := range line[1:] {
-		switch {
-		case len(c.parents) > 1:
-			list, run = append(list, pull{merged: c.id, tip: c.parents[1]}), nil
+	for i, c := range line[1:] {
+		if len(c.parents) > 1 {
+			list = append(list, pull{merged: c.id, tip: c.parents[1]})
 			continue
-		default:
-			run = append(run, c.id)
 		}
-		if isEnd := c.isLast || forks[c.id] || len(run) == lengths[len(list)%len(lengths)]; isEnd {
+		run = append(run, c.id)
+		isLast := i+2 == len(line) || len(line[i+2].parents) > 1
+		if isLast || forks[c.id] || len(run) == lengths[len(list)%len(lengths)] {
 			list, run = append(list, pull{merged: c.id, run: run}), nil
 		}
 	}
@@ -91,7 +90,6 @@ func (h *gitHistory) pulls(most int, lengths ...int) (list []pull, start string)
 type gitCommit struct {
 	id      string
 	parents []string
-	isLast  bool // the next one merges a branch, or there is none
 }
 
 // parents lists commits, parents first.
@@ -100,9 +98,6 @@ func (h *gitHistory) parents(args ...string) (list []gitCommit) {
 	for line := range strings.Lines(out) {
 		ids := strings.Fields(line)
 		list = append(list, gitCommit{id: ids[0], parents: ids[1:]})
-	}
-	for i := range list {
-		list[i].isLast = i == len(list)-1 || len(list[i+1].parents) > 1
 	}
 	return list
 }

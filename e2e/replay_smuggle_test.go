@@ -208,14 +208,18 @@ func (l *lane) isClaimed(commit, source string) bool {
 // wantForged checks that forged claims carry nothing: the CLI makes none, one about the tree of a side is not about the
 // commit, and those of others than the mainline's key do not count.
 func (l *lane) wantForged(name string, d decoy, tree string) {
-	option := "--merge-of"
-	if strings.HasSuffix(name, "squash") {
+	option, want := "--merge-of", "is not a clean merge of"
+	switch {
+	case strings.HasSuffix(name, "squash"):
 		option = "--squash-of"
+	case strings.HasSuffix(name, "update"):
+		want = "merges " + d.parent[:12] + ", not" // the option is for merges to the mainline
 	}
 	output, err := l.ledgerd("attest", "acme/"+l.repo, "--commit", d.commit, option, d.source, "--key", l.claimer)
-	if err == nil || !strings.Contains(output, "not a clean merge") && !strings.Contains(output, "merges") {
-		l.t.Errorf("%s: attest: %v: %s", name, err, output)
+	if err == nil || !strings.Contains(output, want) {
+		l.t.Errorf("%s: attest: %v: %s, want %q", name, err, output, want)
 	}
+
 	must.OK(l.t, l.forge("mainline", &d, l.git.tree(d.source)))
 	must.OK(l.t, l.forge("other", &d, tree))
 	if has, _ := l.has(d.commit); has.tests || has.reviews {
