@@ -35,6 +35,8 @@ type lane struct {
 	cases  []noted           // all
 	decoy  *decoy            // the one that the next job gets as the mainline
 	author string            // the e-mail address of the person with the most commits, who also reviews
+	// skipped has what jobs did not decide, by the first 12 digits of the commit, and why.
+	skipped map[string]string
 	// lacking counts the merges to which something did not carry. The mainline lacks it after some of them.
 	lacking int
 }
@@ -56,8 +58,11 @@ func (r *replay) newLane(kind mergeKind, git *gitHistory, repo string) *lane {
 	r.org.ledgerd("repo", "create", "acme/"+repo)
 	r.org.ledgerd("policy", "apply", "acme/"+repo, "-f", contract)
 	return &lane{replay: r, kind: kind, git: git, rules: newRules(r.t, filepath.Join(git.dir, ".git", "objects")),
-		repo: repo, made: make(map[string]string), known: make(map[string]bool)}
+		repo: repo, made: make(map[string]string), known: make(map[string]bool), skipped: make(map[string]string)}
 }
+
+// maxQueue is the number of branches in a queue.
+const maxQueue = 5
 
 // merge merges the branches of a history in one way.
 func (r *replay) merge(kind mergeKind, history, path string) {
@@ -72,8 +77,12 @@ func (r *replay) merge(kind mergeKind, history, path string) {
 	l.state("review", "reviewer", start, true, "")
 	for n, p := range pulls {
 		l.mergePull(n, p)
-		if n%*replayJob == *replayJob-1 || n == len(pulls)-1 {
+		isLast := n == len(pulls)-1 || n%*replayJob == *replayJob-1
+		if isLast || kind.isQueue && n%maxQueue == maxQueue-1 {
 			l.finish(n)
+		}
+		if isLast {
+			l.deceive(n)
 		}
 	}
 	for _, c := range l.cases {
@@ -139,9 +148,14 @@ func (l *lane) branch(tip, mainline string) string {
 	return tip
 }
 
-// branchOf makes a branch of commits of the mainline. It begins so many merges ago, or if they conflict then, now.
+// branchOf makes a branch of commits of the mainline. It begins so many merges ago, before those that wait for the job
+// of a queue, or if they conflict then, now.
 func (l *lane) branchOf(run []string, behind int) string {
-	tip := l.tips[max(0, len(l.tips)-1-behind)]
+	last := len(l.tips) - 1
+	if l.kind.isQueue {
+		last = slices.Index(l.tips, l.mainBefore())
+	}
+	tip := l.tips[max(0, last-behind)]
 	for _, c := range run {
 		if tip = l.git.pick(c, tip); tip == "" {
 			break
@@ -284,7 +298,6 @@ func (l *lane) finish(n int) {
 		}
 	}
 	l.cases = append(l.cases, list...)
-	l.deceive(n)
 }
 
 // mainBefore returns the commit of the mainline before those that wait.
@@ -354,8 +367,14 @@ func (l *lane) job(commit string) {
 		l.t.Errorf("%s: job at %s: %v\n%s", l.repo, commit, err, output)
 	}
 	for line := range strings.Lines(output) {
-		if why, ok := strings.CutPrefix(line, "Not decided: "); ok {
-			l.undecided[numbers.ReplaceAllString(strings.TrimSpace(why), "…")]++
+		why, ok := strings.CutPrefix(line, "Not decided: ")
+		if !ok {
+			continue
+		}
+		reason := numbers.ReplaceAllString(strings.TrimSpace(why), "…")
+		l.undecided[reason]++
+		if about, ok := strings.CutPrefix(why, "commit "); ok {
+			l.skipped[about[:12]] = "not decided: " + reason
 		}
 	}
 }
@@ -425,7 +444,7 @@ func (l *lane) has(commit string) (v verdict, why string) {
 	}
 
 	if len(c.Merges) == 0 {
-		return v, "nothing is claimed"
+		return v, cmp.Or(l.skipped[commit[:12]], "nothing is claimed")
 	}
 	for _, r := range c.Requirements {
 		if !r.Met {
