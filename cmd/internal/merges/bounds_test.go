@@ -272,6 +272,25 @@ func (h *history) findWithin(limit func(*limits)) *finder {
 	return f
 }
 
+// Branches that begin after a commit are not tried for it, however similar they are.
+func TestNewBranchesSpendNoChecks(t *testing.T) {
+	h := newHistory(t)
+	h.do("checkout -q main")
+	for i := range 10 {
+		h.Commit("t", fmt.Sprint("before ", i))
+	}
+	h.do("branch new", "tag OLD")
+	for i := range 10 {
+		h.heads = append(h.heads, Head{"", h.Branch(fmt.Sprint("new", i), "new", "t", fmt.Sprint(i)), Attested})
+	}
+	h.do("tag N new3")
+	h.squash("C", "new3")
+	f := h.findWithin(func(l *limits) { l.checks = 20 })
+	if got := h.names(f.Result); !slices.Equal(got, []string{"C<-N on OLD: squash"}) || len(f.Undecided) > 0 {
+		t.Errorf("claims %q, undecided %v", got, f.Undecided)
+	}
+}
+
 // A branch with a long history of its own does not hide others.
 func TestLongBranchHidesNothing(t *testing.T) {
 	h := newHistory(t)
