@@ -89,6 +89,26 @@ func TestSearchEndsAtClaims(t *testing.T) {
 	}
 }
 
+// A search that begins within a rebase does not claim its last commit again, as the squash of the branch on the one
+// before: the claim of the whole rebase would count no longer.
+func TestSearchBeginsWithinARebase(t *testing.T) {
+	h := newHistory(t)
+	h.do("checkout -q topic")
+	h.squash2("T2")
+	h.do("checkout -q -b rebased", "rebase -q main", "tag C", "tag D C^", "checkout -q main", "merge -q --ff-only rebased")
+	h.known("topic", "T2")
+	if got := h.find("main", "B"); !slices.Equal(got, []string{"C<-T2 on B: rebase"}) {
+		t.Errorf("claims: %q", got)
+	}
+	h.claimed("C<-T2 on B: rebase")
+	for range 20 {
+		h.do("commit -q --allow-empty -m x")
+	}
+	if got := h.find("main", "B"); len(got) > 0 {
+		t.Errorf("claims after 20 commits: %q", got)
+	}
+}
+
 // squash2 commits a change that no branch has.
 func (h *history) squash2(name string) {
 	h.Commit("d", name)
