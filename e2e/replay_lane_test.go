@@ -453,15 +453,16 @@ func (l *lane) has(commit string) (v verdict, why string) {
 	if len(c.Merges) == 0 {
 		return v, cmp.Or(l.skipped[commit[:12]], "nothing is claimed")
 	}
+	var reasons []string
 	for _, r := range c.Requirements {
 		if !r.Met {
-			why = r.Reason
+			reasons = append(reasons, r.Reason)
 		}
 	}
 	for _, m := range c.Merges {
 		if m.Reason != "" {
-			why += "; " + m.Reason
+			reasons = append(reasons, m.Reason)
 		}
 	}
-	return v, numbers.ReplaceAllString(why, "…")
+	return v, numbers.ReplaceAllString(strings.Join(reasons, "; "), "…")
 }
