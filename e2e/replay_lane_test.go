@@ -37,6 +37,8 @@ type lane struct {
 	author string            // the e-mail address of the person with the most commits, who also reviews
 	// skipped has what jobs did not decide, by the first 12 digits of the commit, and why.
 	skipped map[string]string
+	// differ has those of the cases that differ from what they may have.
+	differ map[noted]bool
 	// lacking counts the merges to which something did not carry. The mainline lacks it after some of them.
 	lacking int
 }
@@ -58,7 +60,8 @@ func (r *replay) newLane(kind mergeKind, git *gitHistory, repo string) *lane {
 	r.org.ledgerd("repo", "create", "acme/"+repo)
 	r.org.ledgerd("policy", "apply", "acme/"+repo, "-f", contract)
 	return &lane{replay: r, kind: kind, git: git, rules: newRules(r.t, filepath.Join(git.dir, ".git", "objects")),
-		repo: repo, made: make(map[string]string), known: make(map[string]bool), skipped: make(map[string]string)}
+		repo: repo, made: make(map[string]string), known: make(map[string]bool), skipped: make(map[string]string),
+		differ: make(map[noted]bool)}
 }
 
 // maxQueue is the number of branches in a queue.
@@ -425,16 +428,17 @@ func (l *lane) check(c noted, isFirst bool) (is verdict) {
 	if isFirst {
 		n.count(may)
 	}
-	if is.isMore(may) {
+	report, more, less := l.t.Errorf, is.isMore(may), may.isMore(is)
+	if isNew := !l.differ[c]; isNew && more {
 		n.wrong++
-		l.t.Errorf("%s: %s %s has %+v, may have %+v", l.repo, c.tally, c.commit, is, may)
-	}
-	if may.isMore(is) {
+	} else if isNew && less {
 		n.missed[why]++
-		report := l.t.Errorf
-		if strings.HasPrefix(why, notDecided) { // beyond a limit, which the job has printed
-			report = l.t.Logf
-		}
+	}
+	if !more && strings.HasPrefix(why, notDecided) { // beyond a limit, which the job has printed
+		report = l.t.Logf
+	}
+	if more || less {
+		l.differ[c] = true
 		report("%s: %s %s has %+v, may have %+v: %s", l.repo, c.tally, c.commit, is, may, why)
 	}
 	return is
