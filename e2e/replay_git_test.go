@@ -21,19 +21,20 @@ type gitHistory struct {
 	t    *testing.T
 	name string
 	dir  string
-	// queued has the commits that a merge queue made instead of those of the mainline.
-	queued map[string]string
 }
 
-// newGitHistory clones a repository. The clone ignores the attributes of the repository, so
-// that its files are what git stores.
+// newGitHistory clones a repository, without its branches. The clone ignores the attributes of
+// the repository, so that its files are what git stores.
 func newGitHistory(t *testing.T, name, path string) *gitHistory {
-	h := &gitHistory{t: t, name: name, dir: t.TempDir(), queued: make(map[string]string)}
+	h := &gitHistory{t: t, name: name, dir: t.TempDir()}
 	h.git("clone", "--quiet", "--shared", "--no-checkout", path, ".")
 	h.git("config", "core.hooksPath", os.DevNull)
 	h.git("config", "gc.auto", "0")
 	gitrepotest.WriteFile(t, filepath.Join(h.dir, ".git", "info", "attributes"), "* -text -filter !merge\n")
 	h.git("checkout", "--quiet", "--force", "--detach", "HEAD")
+	for ref := range strings.FieldsSeq(h.git("for-each-ref", "--format=%(refname)", "refs/remotes", "refs/heads")) {
+		h.git("update-ref", "-d", ref)
+	}
 	return h
 }
 
@@ -51,17 +52,70 @@ func (h *gitHistory) try(environ []string, args ...string) (out string, ok bool)
 	return strings.TrimSpace(string(text)), err == nil
 }
 
-// A gitMerge is a commit of two parents: the mainline, and the branch that it merges.
-type gitMerge struct{ commit, mainline, branch string }
+// A pull is a branch that came to the mainline of a history.
+type pull struct {
+	// merged is the commit on the mainline: its files are those after the merge.
+	merged string
+	// tip is the branch, if it was merged.
+	tip string
+	// run has commits of the mainline, oldest first, if none was merged. They become a branch.
+	run []string
+}
 
-// merges returns the merges of a history, parents first.
-func (h *gitHistory) merges() (list []gitMerge) {
-	out := h.git("rev-list", "--min-parents=2", "--max-parents=2", "--parents", "--topo-order", "--reverse", "HEAD")
+// pulls returns how the mainline of a history has come about, oldest first, and the commit before that. Commits that
+// merge nothing become branches of one or several commits, of these lengths by turns.
+func (h *gitHistory) pulls(most int, lengths ...int) (list []pull, start string) {
+	line := h.parents("--first-parent", "HEAD")
+	forks := h.forks(line)
+	start = line[0].id
+	var run []string
+	for i, c := range line[1:] {
+		if len(c.parents) > 1 {
+			list = append(list, pull{merged: c.id, tip: c.parents[1]})
+			continue
+		}
+		run = append(run, c.id)
+		isLast := i+2 == len(line) || len(line[i+2].parents) > 1
+		if isLast || forks[c.id] || len(run) == lengths[len(list)%len(lengths)] {
+			list, run = append(list, pull{merged: c.id, run: run}), nil
+		}
+	}
+	if excess := len(list) - most; excess > 0 {
+		start, list = list[excess-1].merged, list[excess:]
+	}
+	return list, start
+}
+
+// A gitCommit is a commit with its parents.
+type gitCommit struct {
+	id      string
+	parents []string
+}
+
+// parents lists commits, parents first.
+func (h *gitHistory) parents(args ...string) (list []gitCommit) {
+	out := h.git(append([]string{"rev-list", "--topo-order", "--reverse", "--parents"}, args...)...)
 	for line := range strings.Lines(out) {
 		ids := strings.Fields(line)
-		list = append(list, gitMerge{ids[0], ids[1], ids[2]})
+		list = append(list, gitCommit{id: ids[0], parents: ids[1:]})
 	}
 	return list
+}
+
+// forks returns the commits of the mainline on which branches are built.
+func (h *gitHistory) forks(mainline []gitCommit) map[string]bool {
+	isMain, forks := make(map[string]bool), make(map[string]bool)
+	for _, c := range mainline {
+		isMain[c.id] = true
+	}
+	for _, c := range h.parents("HEAD") {
+		for _, parent := range c.parents {
+			if !isMain[c.id] {
+				forks[parent] = true
+			}
+		}
+	}
+	return forks
 }
 
 // tree returns the tree of a commit.
@@ -76,55 +130,62 @@ func (h *gitHistory) cleanTree(mainline, branch string) string {
 	return out
 }
 
-// squash makes one commit of a branch, or "" if it conflicts with the mainline.
-func (h *gitHistory) squash(m gitMerge) string {
-	tree := h.cleanTree(m.mainline, m.branch)
-	if tree == "" {
-		return ""
+// copy makes a commit again, with other files and parents.
+func (h *gitHistory) copy(commit, tree string, parents ...string) string {
+	h.t.Helper()
+	head, message, _ := strings.Cut(h.git("cat-file", "commit", commit), "\n\n")
+	object := "tree " + tree + "\n"
+	for _, parent := range parents {
+		object += "parent " + parent + "\n"
 	}
-	return h.git("commit-tree", tree, "-p", m.mainline, "-m", "Squash of "+m.branch)
+	for line := range strings.Lines(head) {
+		if name, _, _ := strings.Cut(line, " "); name == "author" || name == "committer" || name == "encoding" {
+			object += strings.TrimSuffix(line, "\n") + "\n"
+		}
+	}
+	return gitrepotest.Git(h.t, h.dir, object+"\n"+message+"\n", "hash-object", "-t", "commit", "-w", "--stdin")
+}
+
+// pick puts the change of a commit with one parent on another one. It returns "" if they conflict.
+func (h *gitHistory) pick(commit, onto string) string {
+	twin := h.git("commit-tree", onto+"^{tree}", "-p", commit+"^", "-m", "Twin") // so that the merge base is the parent
+	if tree := h.cleanTree(twin, commit); tree != "" {
+		return h.copy(commit, tree, onto)
+	}
+	return ""
+}
+
+// commit makes a commit.
+func (h *gitHistory) commit(tree, message string, parents ...string) string {
+	h.t.Helper()
+	args := []string{"commit-tree", tree, "-m", message}
+	for _, parent := range parents {
+		args = append(args, "-p", parent)
+	}
+	return h.git(args...)
 }
 
 // maxRebased limits the commits that a replay rebases for one merge.
 const maxRebased = 50
 
-// rebase makes the commits of a branch again on the mainline, and returns the last one. It
+// rebase makes the commits of a branch again on another commit, and returns the last one. It
 // returns "" if they conflict, if none is left, or if there are too many.
-func (h *gitHistory) rebase(m gitMerge, committer string) string {
-	count := must.Get(strconv.Atoi(h.git("rev-list", "--count", "--no-merges", m.mainline+".."+m.branch)))(h.t)
+func (h *gitHistory) rebase(branch, onto string) string {
+	count := must.Get(strconv.Atoi(h.git("rev-list", "--count", "--no-merges", onto+".."+branch)))(h.t)
 	if count == 0 || count > maxRebased {
 		return ""
 	}
 
-	environ := []string{"GIT_COMMITTER_NAME=" + committer}
-	if _, ok := h.try(environ, "rebase", "--quiet", "--force-rebase", m.mainline, m.branch); !ok {
+	if _, ok := h.try(nil, "rebase", "--quiet", "--force-rebase", onto, branch); !ok {
 		h.try(nil, "rebase", "--abort")
 		h.git("reset", "--quiet", "--hard")
 		h.git("clean", "-qffdx")
 		return ""
 	}
-	if commit := h.git("rev-parse", "HEAD"); commit != m.mainline {
+	if commit := h.git("rev-parse", "HEAD"); commit != onto {
 		return commit
 	}
 	return ""
-}
-
-// queue returns the commit of a merge queue: the branch, rebased on what the queue has made
-// of the mainline.
-func (h *gitHistory) queue(m gitMerge) string {
-	commit := h.rebase(gitMerge{mainline: h.queueParent(m), branch: m.branch}, "Queue")
-	if commit != "" {
-		h.queued[m.commit] = commit
-	}
-	return commit
-}
-
-// queueParent returns the commit on which the queue puts a branch.
-func (h *gitHistory) queueParent(m gitMerge) string {
-	if commit := h.queued[m.mainline]; commit != "" {
-		return commit
-	}
-	return m.mainline
 }
 
 // smuggle returns a commit with the parents of another one, and its tree with one more line
@@ -146,11 +207,7 @@ func (h *gitHistory) smuggle(commit string) string {
 		h.t.Fatalf("%s: no tree of %s with one more line", h.name, commit)
 	}
 
-	args := []string{"commit-tree", tree, "-m", "Smuggled"}
-	for parent := range strings.FieldsSeq(h.git("log", "-1", "--format=%P", commit)) {
-		args = append(args, "-p", parent)
-	}
-	return h.git(args...)
+	return h.commit(tree, "Smuggled", strings.Fields(h.git("log", "-1", "--format=%P", commit))...)
 }
 
 // firstFile returns the first regular file of a commit.

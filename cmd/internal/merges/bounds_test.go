@@ -89,6 +89,26 @@ func TestSearchEndsAtClaims(t *testing.T) {
 	}
 }
 
+// A search that begins within a rebase does not claim its last commit again, as the squash of the branch on the one
+// before: the claim of the whole rebase would count no longer.
+func TestSearchBeginsWithinARebase(t *testing.T) {
+	h := newHistory(t)
+	h.do("checkout -q topic")
+	h.squash2("T2")
+	h.do("checkout -q -b rebased", "rebase -q main", "tag C", "tag D C^", "checkout -q main", "merge -q --ff-only rebased")
+	h.known("topic", "T2")
+	if got := h.find("main", "B"); !slices.Equal(got, []string{"C<-T2 on B: rebase"}) {
+		t.Errorf("claims: %q", got)
+	}
+	h.claimed("C<-T2 on B: rebase")
+	for range 20 {
+		h.do("commit -q --allow-empty -m x")
+	}
+	if got := h.find("main", "B"); len(got) > 0 {
+		t.Errorf("claims after 20 commits: %q", got)
+	}
+}
+
 // squash2 commits a change that no branch has.
 func (h *history) squash2(name string) {
 	h.Commit("d", name)
@@ -270,6 +290,25 @@ func (h *history) findWithin(limit func(*limits)) *finder {
 	f.Timeout = f.limits.checkTime
 	must.OK(h.t, errors.Join(f.find(h.t.Context(), g), checker.Close()))
 	return f
+}
+
+// Branches that begin after a commit are not tried for it, however similar they are.
+func TestNewBranchesSpendNoChecks(t *testing.T) {
+	h := newHistory(t)
+	h.do("checkout -q main")
+	for i := range 10 {
+		h.Commit("t", fmt.Sprint("before ", i))
+	}
+	h.do("branch new", "tag OLD")
+	for i := range 10 {
+		h.heads = append(h.heads, Head{"", h.Branch(fmt.Sprint("new", i), "new", "t", fmt.Sprint(i)), Attested})
+	}
+	h.do("tag N new3")
+	h.squash("C", "new3")
+	f := h.findWithin(func(l *limits) { l.checks = 20 })
+	if got := h.names(f.Result); !slices.Equal(got, []string{"C<-N on OLD: squash"}) || len(f.Undecided) > 0 {
+		t.Errorf("claims %q, undecided %v", got, f.Undecided)
+	}
 }
 
 // A branch with a long history of its own does not hide others.

@@ -151,7 +151,7 @@ func (f *finder) try(ctx context.Context, kind attestation.MergeKind, commit, so
 	if err != nil {
 		return false, err
 	}
-	if slices.Contains(made, claim) {
+	if slices.ContainsFunc(made, func(m Claim) bool { return f.isKept(m, claim) }) {
 		f.confirmed[both] = true
 		return true, nil
 	}
@@ -171,6 +171,19 @@ func (f *finder) try(ctx context.Context, kind attestation.MergeKind, commit, so
 		return false, nil
 	}
 	return false, f.settle(ctx, err)
+}
+
+// isKept reports whether a claim that was made stays, although a search has found another one of the same commit: it is
+// the same, or it is about a commit of the mainline before the one that was found. A search that begins within a rebase
+// sees only its last commits, and the ledger takes the later of two claims about a source.
+func (f *finder) isKept(made, found Claim) bool {
+	if made == found {
+		return true
+	}
+	isOnto := made.Kind == attestation.Rebased &&
+		(found.Kind == attestation.Rebased || found.Kind == attestation.Squashed)
+	at, isOnPath := f.places[made.Parent]
+	return isOnto && made.Source == found.Source && f.main[made.Parent] && (!isOnPath || at < f.places[found.Parent])
 }
 
 // isEnough reports whether a commit has all the claims that it may have, or the search has made all checks that it may.

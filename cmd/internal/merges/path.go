@@ -64,6 +64,9 @@ func (f *finder) readMainline(ctx context.Context) ([]step, error) {
 		return nil, nil
 	}
 	slices.Reverse(w.path)
+	for i, s := range w.path {
+		f.places[s.sha] = i
+	}
 	return w.path, errors.Join(f.readOlder(ctx, w.tip), f.checkEnd(ctx, w.path[0]))
 }
 

@@ -86,6 +86,7 @@ type finder struct {
 	branches  []*branch         // with commits that the mainline lacks
 	touchRead bool              // whether it was read what the branches change
 	main      map[string]bool   // commits of the mainline, by first parents
+	places    map[string]int    // of those about which claims may be missing, oldest first
 	queued    map[string]bool   // commits of queues, which follow the mainline
 	confirmed map[pair]bool     // what git or the ledger have confirmed
 	refuted   map[claimKey]bool // what git has not
@@ -97,7 +98,7 @@ type finder struct {
 
 func newFinder(checker *gitrepo.MergeChecker, q Query) *finder {
 	f := &finder{MergeChecker: checker, limits: defaultLimits(), query: q,
-		main: make(map[string]bool), queued: make(map[string]bool), confirmed: make(map[pair]bool),
+		main: make(map[string]bool), places: make(map[string]int), queued: make(map[string]bool), confirmed: make(map[pair]bool),
 		refuted: make(map[claimKey]bool), claimed: make(map[string]int), sources: make(map[string][]string)}
 	f.Timeout = f.limits.checkTime
 	return f
@@ -134,6 +135,7 @@ type branch struct {
 	tree string
 	// commits are those that the mainline lacks, the latest first.
 	commits []commit
+	base    string          // its merge base with the mainline, once touched is read
 	singles int             // the number of commits that merge nothing
 	patches map[string]bool // of these
 	touched touched         // what they change together

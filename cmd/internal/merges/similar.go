@@ -23,6 +23,9 @@ func (f *finder) similar(ctx context.Context, c commit, t touched) ([]candidate,
 	}
 	var list []candidate
 	for _, b := range f.branches {
+		if f.contains(b, c) {
+			continue
+		}
 		n := 0
 		for name := range t {
 			if b.touched[name] {
@@ -49,6 +52,14 @@ func (f *finder) similar(ctx context.Context, c commit, t touched) ([]candidate,
 	evident := slices.Clone(list)
 	slices.SortStableFunc(evident, func(a, b candidate) int { return cmp.Compare(b.Evidence, a.Evidence) })
 	return byTurns(evident, list), nil
+}
+
+// contains reports whether a branch begins at a commit of the mainline, or later: then it was not merged there. Without
+// this, the first search would spend all checks on pairs of old commits and new branches.
+func (f *finder) contains(b *branch, c commit) bool {
+	at, isOnPath := f.places[c.sha]
+	base, isKnown := f.places[b.base]
+	return isOnPath && isKnown && base >= at
 }
 
 // byTurns returns the candidates of two lists of the same ones, by turns from each.
@@ -84,6 +95,7 @@ func (f *finder) readTouchedBy(ctx context.Context, b *branch) error {
 	if err != nil || base == "" {
 		return err
 	}
+	b.base = base
 	b.touched, err = f.difference(ctx, base, b.SHA)
 	return err
 }
