@@ -94,6 +94,7 @@ func drawIDs(t *rapid.T, f *Facts) {
 			list[i].Individual = individuals[list[i].Person]
 		}
 	}
+
 	for _, s := range f.Sources {
 		for i := range s.Claims {
 			if !known {

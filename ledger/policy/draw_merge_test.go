@@ -148,6 +148,7 @@ func changed(c Contract, f Facts, change func(c *Contract, f *Facts)) (Contract,
 			}
 		}
 	}
+
 	change(&c, &f)
 	for side := range sides(&f) {
 		met := side.Met
