@@ -150,7 +150,7 @@ func (c Contract) Met(f Facts) Met {
 func (v *evaluation) ends() (list []ledger.Time) {
 	for i := range v.decisions {
 		for at, verdict := range v.decisions[i].verdicts {
-			if end := v.c.Requirements[i].end(v.f, &v.f.Evidence[at]); end > 0 && (verdict == counts || verdict == otherSlot) {
+			if end := v.c.Requirements[i].end(v.f, &v.f.Evidence[at]); verdict == counts && end > 0 {
 				list = append(list, end)
 			}
 		}

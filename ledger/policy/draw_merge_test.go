@@ -91,9 +91,16 @@ func drawMerges(t *rapid.T, c *Contract, f *Facts) {
 		if rapid.IntRange(0, 3).Draw(t, "of reviews") > 0 {
 			r.Predicate, r.Covers = "review:*", CoversChange
 		}
+		if rapid.IntRange(0, 5).Draw(t, "rejections count") == 0 {
+			r.Accept = []ledger.Status{ledger.Pass, ledger.Fail}
+		}
 	}
+	byOne := rapid.IntRange(0, 3).Draw(t, "all by one") == 0
 	for i := range f.Carried {
 		e := &f.Carried[i]
+		if byOne {
+			e.Signer, e.Person, e.Individual = f.Carried[0].Signer, f.Carried[0].Person, f.Carried[0].Individual
+		}
 		if rapid.IntRange(0, 3).Draw(t, "a review") > 0 {
 			e.Predicate, e.Base = "review:code", drawBase().Draw(t, "base of a plain review")
 		}
