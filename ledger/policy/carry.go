@@ -17,12 +17,7 @@ import (
 // Carries reports whether any requirement takes evidence of other commits into account. If
 // so, Derive needs Facts.Sources and Facts.Carried.
 func (c *Contract) Carries() bool {
-	for i := range c.Requirements {
-		if c.Requirements[i].Carry != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Carry != 0 })
 }
 
 // MayCarry reports whether a claim of a merge by d may carry evidence to a requirement.
@@ -101,17 +96,6 @@ func DecodeMet(encoded string) (Met, error) {
 		m[key] = ledger.Time(until)
 	}
 	return m, nil
-}
-
-// after returns the first time after another one at which a requirement is no longer met.
-func (m Met) after(now ledger.Time) ledger.Time {
-	next := forever
-	for _, until := range m {
-		if until > now {
-			next = min(next, until)
-		}
-	}
-	return next
 }
 
 // lacks returns a requirement that a commit did not meet at a time, of the given one and those up to its state that

@@ -137,12 +137,7 @@ const MaxMatchedPaths = glob.MaxMatched
 // NeedsChanges reports whether any requirement depends on the paths that a commit
 // changes. If so, Derive needs Facts.Changes.
 func (c Contract) NeedsChanges() bool {
-	for i := range c.Requirements {
-		if len(c.Requirements[i].Paths) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return len(r.Paths) > 0 })
 }
 
 // Subjects returns the distinct patterns for predicates and types in the contract.

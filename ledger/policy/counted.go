@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -111,30 +112,49 @@ func (c Contract) meets(f Facts, i int) bool {
 	return c.evaluate(&f, 0).decisions[i].met
 }
 
-// maxAges limits how many times are tried, at which evidence expires.
-const maxAges = 20
+// maxTried limits how many times are tried at which evidence expires: more would take seconds.
+const maxTried = 40
 
 // Met says which requirements a commit meets by its evidence, without exceptions, and until when. It does not depend on
-// the present time.
+// the present time. If too many times would have to be tried, the answer may be earlier.
 func (c Contract) Met(f Facts) Met {
 	f.Exceptions = nil
+	at := func(now ledger.Time) *evaluation {
+		facts := f
+		return c.evaluate(&facts, now)
+	}
+	first := at(0)
+	ends := append(first.ends(), forever)
+	tried := make(map[int]*evaluation)
+
 	met := make(Met, len(c.Requirements))
-	now := ledger.Time(0)
-	for range maxAges {
-		at := f
-		v := c.evaluate(&at, now)
-		for i := range v.decisions {
-			d, key := &v.decisions[i], c.Requirements[i].key()
-			switch {
-			case !d.applies:
-				met[key] = forever
-			case d.met && (now == 0 || met[key] == now):
-				met[key] = cmp.Or(d.expires, forever)
+	for i := range first.decisions {
+		if d := &first.decisions[i]; !d.applies {
+			met[c.Requirements[i].key()] = forever
+			continue
+		} else if !d.met {
+			continue
+		}
+		n := sort.Search(len(ends)-1, func(n int) bool { // nothing is met by waiting
+			if tried[n] == nil && len(tried) < maxTried {
+				tried[n] = at(ends[n])
 			}
-		}
-		if now = met.after(now); now == forever {
-			break
-		}
+			return tried[n] == nil || !tried[n].decisions[i].met
+		})
+		met[c.Requirements[i].key()] = ends[n]
 	}
 	return met
+}
+
+// ends returns the times at which evidence that counts expires, in order.
+func (v *evaluation) ends() (list []ledger.Time) {
+	for i := range v.decisions {
+		for at, verdict := range v.decisions[i].verdicts {
+			if end := v.c.Requirements[i].end(v.f, &v.f.Evidence[at]); verdict == counts && end > 0 {
+				list = append(list, end)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }

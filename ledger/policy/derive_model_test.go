@@ -29,7 +29,8 @@ var (
 	}
 	modelPredicates = map[string]string{
 		"test:go": "test:go", "test:*": "test:go test:js", "deploy:prod": "deploy:prod", "test:js": "test:js",
-		"*": "test:go test:js deploy:prod signed:commit", "t*": "test:go test:js",
+		"*": "test:go test:js deploy:prod signed:commit review:code", "t*": "test:go test:js",
+		"review:*": "review:code", "review:code": "review:code",
 	}
 	modelSigners = map[string]string{
 		"cn=ci,ou=build,o=acme": "ci", "ou=build": "ci bot", "cn=*,o=acme": "ci bot ann", "cn=a*": "ann",
@@ -157,14 +158,14 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 		verdict := f.Verdicts[r.Where][e.Attestation]
 		until := modelEnd(r, f, e)
 		switch {
-		case !ok && (e.Status == "fail" || e.Status == "error"):
+		case !ok && (e.Status == "fail" || e.Status == "error"), e.Distrusted:
 			tally.blocked, bad[a] = true, true
 			tally.blocks[e.Attestation] = true
 		case !modelIsSigner(r.Signers, e.Signer):
 			// Neither good nor bad.
-		case e.Source != 0 && modelMayBeAuthor(r, f, e):
+		case e.Source != 0 && modelMayBeAuthor(c, r, f, e):
 			// The same: it carries no further than it counts.
-		case !ok, modelMayBeAuthor(r, f, e), r.Passkey && !e.Passkey, r.Where != "" && !verdict.True,
+		case !ok, modelMayBeAuthor(c, r, f, e), r.Passkey && !e.Passkey, r.Where != "" && !verdict.True,
 			r.State == ledger.Deployed && !e.WhilePromotable, isUndone:
 			bad[a] = true
 		case until > 0 && now >= until:
@@ -314,8 +315,13 @@ func modelBlocks(c Contract, f Facts) bool {
 
 // modelState returns the state of a commit with facts f under the contract.
 func modelState(c Contract, f Facts, now ledger.Time) ledger.State {
-	open, any, signed := map[ledger.State]bool{}, map[ledger.State]bool{}, len(f.Evidence) > 0
 	met, tallies := modelMet(c, f, now)
+	return modelReached(c, f, met, tallies)
+}
+
+// modelReached returns the state of a commit, given which requirements are met.
+func modelReached(c Contract, f Facts, met []bool, tallies []modelTally) ledger.State {
+	open, any, signed := map[ledger.State]bool{}, map[ledger.State]bool{}, len(f.Evidence) > 0
 	for i, r := range c.Requirements {
 		if modelApplies(r, f) {
 			open[r.State] = open[r.State] || !met[i]
@@ -342,7 +348,7 @@ func TestDeriveAgainstModel(t *testing.T) {
 	testenv.Check(t, func(t *rapid.T) {
 		c := drawContract(t)
 		for range 20 {
-			compareToModel(t, c, drawFacts(t), drawNow(t))
+			compareToModel(t, c, drawFacts(t, c), drawNow(t))
 			plain, f := drawPlain(t)
 			compareToModel(t, plain, f, drawNow(t))
 		}
@@ -376,7 +382,7 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 			(len(s.FailedBy)+len(s.RolledBack) > 0) != tally.blocked || (s.Exception != nil) != tally.exception {
 			t.Errorf("requirement %d: %+v, want met %t: %+v", i, s, met[i], tally)
 		}
-		compareCarried(t, r, f, s, tally)
+		compareCarried(t, c, r, f, s, tally)
 		if first := tally.first; first != 0 && (expires == 0 || first < expires) && !f.Deployed {
 			expires = first
 		}

@@ -12,7 +12,8 @@ import (
 
 func TestStateIsStableUntilExpires(t *testing.T) {
 	testenv.Check(t, func(t *rapid.T) {
-		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
+		c, f := drawCommit(t)
+		now := drawNow(t)
 		before := c.Derive(f, now)
 		end := before.Expires
 		if end == 0 {
@@ -40,7 +41,8 @@ func TestStateIsStableUntilExpires(t *testing.T) {
 
 func TestWaitingNeverRaisesTheState(t *testing.T) {
 	testenv.Check(t, func(t *rapid.T) {
-		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
+		c, f := drawCommit(t)
+		now := drawNow(t)
 		later := now + ledger.Time(rapid.Int64Range(0, 100).Draw(t, "wait"))
 		if after, before := c.Derive(f, later).State, c.Derive(f, now).State; after > before {
 			t.Errorf("from %s to %s by waiting", before, after)
@@ -50,7 +52,8 @@ func TestWaitingNeverRaisesTheState(t *testing.T) {
 
 func TestOrderOfEvidenceDoesNotMatter(t *testing.T) {
 	testenv.Check(t, func(t *rapid.T) {
-		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
+		c, f := drawCommit(t)
+		now := drawNow(t)
 		for i := range f.Evidence {
 			if e := &f.Evidence[i]; e.isRollback() && rapid.Bool().Draw(t, "from elsewhere") {
 				e.Predicate = "rollback:eu"

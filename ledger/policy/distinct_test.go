@@ -71,7 +71,8 @@ func TestDistinctFrom(t *testing.T) {
 // An additional pass by somebody new never lowers the state.
 func TestMoreSignaturesTakeNoStateAway(t *testing.T) {
 	testenv.Check(t, func(t *rapid.T) {
-		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
+		c, f := drawCommit(t)
+		now := drawNow(t)
 		before, _ := c.State(f, now)
 
 		e := drawEvidence(t)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -53,12 +54,9 @@ func drawSource(t *rapid.T) Source {
 		Authorship: drawAuthorship(t, "source"),
 		SameTree:   rapid.Bool().Draw(t, "same tree"),
 	}
+	s.Spans = drawSpans(t)
 	for i := range rapid.SampledFrom([]int{0, 1, 1, 2}).Draw(t, "claims") {
-		s.Claims = append(s.Claims, MergeClaim{
-			Attestation: fmt.Sprintf("att_%s%d", s.Commit[:6], i),
-			Signer:      modelDNs[keys(modelDNs).Draw(t, "claimed by")],
-			ParentState: rapid.SampledFrom(ledger.States()).Draw(t, "parent's state"),
-		})
+		s.Claims = append(s.Claims, drawClaim(t, fmt.Sprintf("att_%s%d", s.Commit[:6], i)))
 	}
 	return s
 }
@@ -96,6 +94,16 @@ func drawIDs(t *rapid.T, f *Facts) {
 			list[i].Individual = individuals[list[i].Person]
 		}
 	}
+
+	for _, s := range f.Sources {
+		for i := range s.Claims {
+			if !known {
+				s.Claims[i].Person = 0
+				continue
+			}
+			s.Claims[i].Individual = individuals[s.Claims[i].Person]
+		}
+	}
 }
 
 // drawPlain draws a contract and a commit with little else to decide than what carries.
@@ -105,7 +113,7 @@ func drawPlain(t *rapid.T) (Contract, Facts) {
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
 		r.Where, r.Paths, r.Branches, r.Type, r.Threshold = "", nil, nil, "", 1
-		r.Predicate = rapid.SampledFrom([]string{"test:go", "test:*", "*"}).Draw(t, "plain predicate")
+		r.Predicate = rapid.SampledFrom([]string{"test:go", "test:*", "*", "review:*"}).Draw(t, "plain predicate")
 		r.Accept = []ledger.Status{ledger.Pass, ledger.Warn}
 		if r.State == ledger.Deployed {
 			r.Predicate = rapid.SampledFrom([]string{"deploy:prod", "test:js"}).Draw(t, "deployments")
@@ -125,7 +133,7 @@ func drawPlain(t *rapid.T) (Contract, Facts) {
 	f.Attested = len(f.Evidence) > 0
 	for _, list := range [][]Evidence{f.Evidence, f.Carried} {
 		for i := range list {
-			list[i].Slot = ""
+			list[i].Slot, list[i].Distrusted = "", false
 			list[i].Status = rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Pass, ledger.Fail,
 				ledger.Recorded}).Draw(t, "plain status")
 		}
@@ -146,6 +154,10 @@ func drawPlain(t *rapid.T) (Contract, Facts) {
 			}
 		}
 	}
+	if rapid.Bool().Draw(t, "clean merges") {
+		drawMerges(t, &c, &f)
+	}
+	drawMet(t, c, &f)
 	return c, f
 }
 
@@ -163,23 +175,21 @@ func TestDrawsReachCarrying(t *testing.T) {
 	})
 
 	const draws = 9000
+	rules := maps.Clone(withoutRule)
+	maps.Copy(rules, withoutMergeRule)
 	decides := make(map[string]int)
 	for seed := range draws {
 		d := gen.Example(seed)
 		want := modelOutcome(d.c, d.f, d.now)
-		for name, without := range withoutRule {
-			c, f := d.c, d.f
-			c.Requirements = slices.Clone(c.Requirements)
-			f.Evidence, f.Carried, f.Sources = slices.Clone(f.Evidence), slices.Clone(f.Carried), slices.Clone(f.Sources)
-			without(&c, &f)
-			if modelOutcome(c, f, d.now) != want {
+		for name, without := range rules {
+			if c, f := changed(d.c, d.f, without); modelOutcome(c, f, d.now) != want {
 				decides[name]++
 			}
 		}
 	}
 
 	t.Logf("of %d draws, decided by: %v", draws, decides)
-	for name := range withoutRule {
+	for name := range rules {
 		if decides[name] < 3 {
 			t.Errorf("%s decides %d of %d draws", name, decides[name], draws)
 		}
@@ -189,11 +199,12 @@ func TestDrawsReachCarrying(t *testing.T) {
 // modelOutcome returns what the model says about a commit: its state up to PROMOTABLE, and
 // which requirements are met for those states.
 func modelOutcome(c Contract, f Facts, now ledger.Time) string {
-	met, _ := modelMet(c, f, now)
+	met, tallies := modelMet(c, f, now)
+	state := min(modelReached(c, f, met, tallies), ledger.Promotable)
 	for i, r := range c.Requirements {
 		met[i] = met[i] && r.State != ledger.Deployed
 	}
-	return fmt.Sprint(min(modelState(c, f, now), ledger.Promotable), met)
+	return fmt.Sprint(state, met)
 }
 
 // withoutRule changes contract and facts as if a rule did not exist.

@@ -63,6 +63,7 @@ func drawRequirement(t *rapid.T) Requirement {
 		r.Predicate = keys(modelPredicates).Draw(t, "predicate")
 	}
 	r.Signers = drawPatterns(t, drawSome(t, "signers", modelSigners))
+	r.Covers = rapid.SampledFrom([]Coverage{CoversTree, CoversTree, CoversChange}).Draw(t, "covers")
 	drawCarry(t, &r)
 	for s := ledger.Attested; s < r.State; s++ {
 		if rapid.Bool().Draw(t, "distinct from "+s.String()) {
@@ -95,11 +96,19 @@ func drawStatus() *rapid.Generator[ledger.Status] {
 			ledger.Recorded})
 }
 
-func drawFacts(t *rapid.T) Facts {
+// drawCommit draws a contract and a commit.
+func drawCommit(t *rapid.T) (Contract, Facts) {
+	c := drawContract(t)
+	return c, drawFacts(t, c)
+}
+
+// drawFacts draws a commit, to derive its state under a contract.
+func drawFacts(t *rapid.T, c Contract) Facts {
 	f := drawNotRolledBack(t)
 	if rapid.IntRange(0, 2).Draw(t, "was rolled back") == 0 {
 		drawRollbacks(t, f.Evidence)
 	}
+	drawMet(t, c, &f)
 	return f
 }
 
@@ -120,6 +129,7 @@ func drawNotRolledBack(t *rapid.T) Facts {
 	f.AuthorPeople = drawPeople().Draw(t, "people who wrote the commit")
 	f.SigningKeys, f.KnownAuthors = drawKeys().Draw(t, "keys"), drawKnown(t, f.Authors, f.SigningKeys)
 	f.Proven = rapid.IntRange(0, 3).Draw(t, "proven") > 0
+	f.Spans = drawSpans(t)
 	drawSources(t, &f)
 	drawIDs(t, &f)
 
@@ -206,8 +216,8 @@ func drawKnown(t *rapid.T, authors []ledger.Author, keys []string) (known []stri
 func drawEvidence(t *rapid.T) Evidence {
 	signer := keys(modelDNs).Draw(t, "signer")
 	e := Evidence{
-		Predicate: rapid.SampledFrom([]string{"test:go", "test:go", "test:js", "deploy:prod", "signed:commit"}).Draw(t,
-			"about"),
+		Predicate: rapid.SampledFrom([]string{"test:go", "test:go", "test:js", "deploy:prod", "signed:commit", "review:code",
+			"review:code"}).Draw(t, "about"),
 		PredicateType: rapid.SampledFrom([]string{"https://a.example/v1", "https://b.example/v1"}).Draw(t, "type"),
 		Slot:          rapid.SampledFrom([]string{"", "", "sha256:a", "sha256:b"}).Draw(t, "slot"),
 		Signer:        modelDNs[signer],
@@ -219,6 +229,10 @@ func drawEvidence(t *rapid.T) Evidence {
 		Passkey:         rapid.IntRange(0, 3).Draw(t, "with a passkey") > 0,
 		WhilePromotable: rapid.IntRange(0, 3).Draw(t, "while promotable") > 0,
 	}
+	if e.Predicate == "review:code" {
+		e.Base = drawBase().Draw(t, "base")
+	}
+	e.Distrusted = rapid.IntRange(0, 19).Draw(t, "distrusted") == 0
 	if _, ok := ledger.EnvironmentOf(e.Predicate); ok {
 		e.PredicateType = ledger.ResultType // no other statements are deployments
 	}

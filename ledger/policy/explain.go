@@ -437,7 +437,7 @@ func (v *evaluation) carried(i int) (list []ledger.CarriedEvidence) {
 		e := &v.f.Evidence[at]
 		c := ledger.CarriedEvidence{Commit: v.f.Sources[e.Source-1].Commit, Attestation: e.Attestation,
 			Predicate: e.Predicate, Identity: v.name(at), Status: e.Status, By: "tree"}
-		if claim := v.carrying.claim(r, at); !v.carrying.trees[e.Source-1] {
+		if claim := v.authors.way(r, at).claim; claim != nil {
 			c.By, c.Claim = "merge", claim.Attestation
 		}
 		if d.verdicts[at] == counts {

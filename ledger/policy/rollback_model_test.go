@@ -65,7 +65,8 @@ func compareRollback(t *rapid.T, c Contract, f Facts, now ledger.Time, got []led
 
 func TestRollsBackAgainstModel(t *testing.T) {
 	testenv.Check(t, func(t *rapid.T) {
-		c, f, e := drawContract(t), drawFacts(t), drawEvidence(t)
+		c, f := drawCommit(t)
+		e := drawEvidence(t)
 		want := false
 		for _, r := range c.Requirements {
 			if r.State == ledger.Deployed && modelApplies(r, f) && modelIsAbout(r, e) && modelIsSigner(r.Signers, e.Signer) {

@@ -80,12 +80,7 @@ func (c Contract) LinkRefusal(
 // NeedsVerdicts reports whether any requirement has an expression. If so, Derive needs
 // Facts.Verdicts.
 func (c Contract) NeedsVerdicts() bool {
-	for i := range c.Requirements {
-		if c.Requirements[i].hasExpression() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.hasExpression() })
 }
 
 // Expressions returns the different expressions of the requirements that are about the

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -17,8 +18,10 @@ type carrying struct {
 	// topics numbers the pairs of person and predicate of the evidence, by its position.
 	topics []int
 	// next links the evidence of a person for a predicate and slot: it has the position of
-	// the next one, and of the first one for the last. It is nil until it is needed.
+	// the next one, and of the first one for the last. It is nil until it is needed. old reports which is not the latest
+	// about its commit.
 	next []int
+	old  []bool
 	// about is reused.
 	about []int
 	// trees and claims have, by source, whether it carries to the requirement by its tree, and the claims by which it
@@ -47,22 +50,10 @@ func (k *carrying) take(r *Requirement, about []int) []int {
 // isTaken reports whether the evidence at a position is that of the commit itself, or
 // carries to the requirement.
 func (k *carrying) isTaken(r *Requirement, at int) bool {
-	source := k.f.Evidence[at].Source
-	return source == 0 || k.trees[source-1] || k.claim(r, at) != nil
-}
-
-// claim returns a claim by which the evidence at a position carries to the requirement, or nil.
-func (k *carrying) claim(r *Requirement, at int) *MergeClaim {
 	e := &k.f.Evidence[at]
-	if e.Source == 0 {
-		return nil
-	}
-	for _, claim := range k.claims[e.Source-1] {
-		if claim.carries(r, e, &k.f.Sources[e.Source-1]) {
-			return claim
-		}
-	}
-	return nil
+	return e.Source == 0 || k.trees[e.Source-1] || slices.ContainsFunc(k.claims[e.Source-1], func(m *MergeClaim) bool {
+		return m.carries(r, e, &k.f.Sources[e.Source-1])
+	})
 }
 
 // isReplaced reports whether other evidence takes the place of that at a position: evidence that is taken into account,
@@ -72,15 +63,21 @@ func (k *carrying) isReplaced(r *Requirement, at int) bool {
 		k.link()
 	}
 	for other := k.next[at]; other != at; other = k.next[other] {
-		e, by := &k.f.Evidence[at], &k.f.Evidence[other]
-		if by.isLater(e) && !by.isOvertakenBy(e) && (by.Source == e.Source || k.isTaken(r, other)) {
+		if !k.old[other] && k.replaces(other, at) && k.isTaken(r, other) {
 			return true
 		}
 	}
-	return false
+	return k.old[at]
 }
 
-// link sets next.
+// replaces reports whether the evidence at a position takes the place of other evidence that it is linked with, if both
+// are taken into account.
+func (k *carrying) replaces(by, at int) bool {
+	e, other := &k.f.Evidence[by], &k.f.Evidence[at]
+	return e.isLater(other) && !e.isOvertakenBy(other)
+}
+
+// link sets next and old.
 func (k *carrying) link() {
 	type key struct {
 		topic int
@@ -96,6 +93,13 @@ func (k *carrying) link() {
 			k.next[at], k.next[before] = k.next[before], at
 		}
 		last[key] = at
+	}
+
+	k.old = make([]bool, len(k.f.Evidence))
+	for at := range k.f.Evidence {
+		for other := k.next[at]; other != at && !k.old[at]; other = k.next[other] {
+			k.old[at] = k.f.Evidence[other].Source == k.f.Evidence[at].Source && k.replaces(other, at)
+		}
 	}
 }
 
@@ -120,14 +124,15 @@ func (k *carrying) findWays(r *Requirement) {
 
 // carries reports whether evidence of the source carries to a requirement by a claim, for which the mainline meets what
 // it must. A review carries only if its base was on the mainline, and if it is known who wrote all commits from there.
-// A claim by somebody who is not in carry_signers carries the reviews of the same person alone. No failure is left
-// behind.
+// A claim by somebody who is not in carry_signers carries the reviews of the same person alone. Nothing that blocks is
+// left behind.
 func (m *MergeClaim) carries(r *Requirement, e *Evidence, s *Source) bool {
 	isOwn := m.Side != nil && e.IsReview() && m.by().sameIndividual(e)
 	if !isOwn && !matchesAny(r.CarrySigners, m.Signer) {
 		return false
 	}
-	if m.Side == nil || e.Status.IsFailure() || !e.IsReview() && r.Covers != CoversChange {
+	blocks := e.Distrusted || e.Status.IsFailure() && !slices.Contains(r.Accept, e.Status)
+	if m.Side == nil || blocks || !e.IsReview() && r.Covers != CoversChange {
 		return true
 	}
 	_, known := s.Spans[e.Base]

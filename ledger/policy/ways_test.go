@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func updated(t *testing.T, c *Contract) *Facts {
 
 // A clean merge takes over the evidence of its source, and nothing else does.
 func TestEvidenceCarriesToACleanMerge(t *testing.T) {
-	c := must.Get(Parse([]byte(mergedReviews)))(t)
+	var c Contract
 	claim := func(f *Facts) *MergeClaim { return &f.Sources[0].Claims[0] }
 	signer := func(dn string) identity.DN { return must.Get(identity.ParseDN(dn))(t) }
 	for name, test := range map[string]struct {
@@ -89,6 +90,40 @@ func TestEvidenceCarriesToACleanMerge(t *testing.T) {
 		}, ledger.Attested},
 		"nobody knows who wrote the squash": {func(f *Facts) {
 			claim(f).Side.Wrote = &authors.Authorship{Proven: true}
+		}, ledger.Attested},
+		"a rejection without a base, where rejections count": {func(f *Facts) {
+			c.Requirements[1].Accept = []ledger.Status{ledger.Fail}
+			met := claim(f).Side.Met
+			met[c.Requirements[1].key()] = forever
+			f.Carried[1].Base, f.Carried[1].Status = "", ledger.Fail
+		}, ledger.Attested},
+		"a distrusted review without a base may hide a rejection": {func(f *Facts) {
+			e := signed("cn=ann", "review:code", ledger.Pass)
+			e.Source, e.Distrusted = 1, true
+			f.Carried = append(f.Carried, e)
+		}, ledger.Attested},
+		"the presser's own claim comes first": {func(f *Facts) {
+			own := *claim(f)
+			own.Signer, f.Authors = signer("cn=sue"), named("sue").Authors
+			f.Sources[0].Claims = []MergeClaim{own, *claim(f)}
+		}, ledger.Promotable},
+		"a claim of an early release comes first, and the reviewer has pressed the button": {func(f *Facts) {
+			early := *claim(f)
+			early.Side, early.ParentState, f.Authors = nil, ledger.Promotable, named("sue").Authors
+			f.Sources[0].Claims = []MergeClaim{early, *claim(f)}
+		}, ledger.Promotable},
+		"the tree is the same, and the reviewer has pressed the button": {func(f *Facts) {
+			c.Requirements[1].Carry |= CarryTree
+			claim(f).Side.Met[c.Requirements[1].key()] = forever
+			f.Sources[0].SameTree, f.Authors = true, named("sue").Authors
+		}, ledger.Promotable},
+		"a review of another source, which its reviewer has replaced there, replaces no rejection": {func(f *Facts) {
+			reject, pass := signed("cn=ann", "review:code", ledger.Fail), signed("cn=ann", "review:code", ledger.Pass)
+			again := pass
+			reject.Source, pass.Source, again.Source = 1, 2, 2
+			reject.Attestation, pass.Attestation, again.Attestation, pass.Base = "att_4", "att_5", "att_6", "base"
+			f.Carried = append(f.Carried, reject, pass, again)
+			f.Sources = append(f.Sources, f.Sources[0])
 		}, ledger.Attested},
 		"another person's review without a base failed": {func(f *Facts) {
 			e := signed("cn=ann", "review:code", ledger.Fail)
@@ -138,6 +173,7 @@ func TestEvidenceCarriesToACleanMerge(t *testing.T) {
 		}, ledger.Attested},
 	} {
 		t.Run(name, func(t *testing.T) {
+			c = must.Get(Parse([]byte(mergedReviews)))(t)
 			f := updated(t, &c)
 			test.change(f)
 			if d := c.Derive(*f, 2); d.State != test.want {
@@ -188,9 +224,49 @@ func TestMet(t *testing.T) {
 		}
 	}
 
+	// The reviewer must be another one than who tests, so without tests there is none.
+	c = must.Get(Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"10s"},
+		{"state":"PROMOTABLE","predicate":"review:*","distinct_from":["ATTESTED"]}]}`)))(t)
+	met = c.Met(Facts{Attested: true, Evidence: []Evidence{at("cn=a", "test:go", 1000), at("cn=b", "review:code", 1000)}})
+	if until := met[c.Requirements[1].key()]; until != 11_000 {
+		t.Errorf("the review counts until %d, want 11000", until)
+	}
+
 	decoded, err := DecodeMet(met.Encode())
 	must.OK(t, err)
 	if decoded.Encode() != met.Encode() {
 		t.Errorf("decoded %v, want %v", decoded, met)
+	}
+}
+
+// TestMetOfMuchEvidence checks that the end is exact for many times, of several requirements, and never too late.
+func TestMetOfMuchEvidence(t *testing.T) {
+	const signers, requirements = 300, 50
+	var f Facts
+	for n := range signers {
+		e := signed(fmt.Sprintf("cn=s%03d", n), "test:go", ledger.Pass)
+		e.RecordedAt = ledger.Time(1000 * n)
+		f.Evidence = append(f.Evidence, e)
+	}
+	f.Attested = true
+	var list []string
+	for n := range requirements {
+		list = append(list, fmt.Sprintf(`{"state":"ATTESTED","predicate":"test:*","max_age":"10s","threshold":%d}`, 1+2*n))
+	}
+
+	c := mustParse(t, list...)
+	met, exact := c.Met(f), 0
+	for n, r := range c.Requirements {
+		// It is met until the evidence is too old by those who signed last.
+		until, end := met[r.key()], ledger.Time(1000*(signers-1-2*n)+10_000)
+		if until > end || until <= 0 {
+			t.Errorf("%d signers are met until %d, want at most %d", r.Threshold, until, end)
+		}
+		if until == end {
+			exact++
+		}
+	}
+	if exact < 4 {
+		t.Errorf("%d ends are exact", exact)
 	}
 }

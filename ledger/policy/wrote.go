@@ -33,7 +33,7 @@ func (w *writing) wrote(r *Requirement, at int) bool {
 	if w.isPlain {
 		return w.isAuthor[at]
 	}
-	return !slices.ContainsFunc(w.written(r, at), func(list []*authors.Authorship) bool { return !w.wroteAny(list, at) })
+	return !slices.ContainsFunc(w.ways(r, at), func(way way) bool { return !w.wroteAny(way.wrote, at) })
 }
 
 // knows reports whether it is known, as the requirement wants it, who wrote what the evidence at a position is
@@ -44,37 +44,61 @@ func (w *writing) knows(r *Requirement, at int) bool {
 		known := w.known
 		return known[0] >= r.ExcludeAuthor && known[w.carrying.f.Evidence[at].Source] >= r.ExcludeAuthor
 	}
-	return slices.ContainsFunc(w.written(r, at), func(list []*authors.Authorship) bool {
-		return !w.wroteAny(list, at) &&
-			!slices.ContainsFunc(list, func(a *authors.Authorship) bool { return w.writersOf(a).known < r.ExcludeAuthor })
-	})
+	return slices.ContainsFunc(w.ways(r, at), func(way way) bool { return w.isByOther(r, way, at) })
 }
 
-// written returns what the evidence at a position is about, once for each way in which it counts: who wrote the commit,
-// the one from which it carries, and those since the base of a review. By a claim that may carry anybody's evidence, a
-// clean merge is written by those who wrote its source, and not by who has pressed its button.
-func (w *writing) written(r *Requirement, at int) (ways [][]*authors.Authorship) {
-	e, own := &w.carrying.f.Evidence[at], &w.list[0]
+// isByOther reports whether it is known who wrote what the evidence at a position is about, if it carries in one way,
+// and that its signer did not.
+func (w *writing) isByOther(r *Requirement, way way, at int) bool {
+	return !w.wroteAny(way.wrote, at) &&
+		!slices.ContainsFunc(way.wrote, func(a *authors.Authorship) bool { return w.writersOf(a).known < r.ExcludeAuthor })
+}
+
+// A way is one in which evidence is taken into account: by a claim, or without any.
+type way struct {
+	claim *MergeClaim
+	// wrote says who wrote what the evidence is then about.
+	wrote []*authors.Authorship
+}
+
+// way returns the way in which the evidence of a source at a position counts, or would if it was not by an author.
+func (w *writing) way(r *Requirement, at int) way {
+	w.weigh()
+	ways := w.ways(r, at)
+	if r.ExcludeAuthor == AuthorCounts || w.isPlain {
+		return ways[0]
+	}
+	return ways[max(0, slices.IndexFunc(ways, func(way way) bool { return w.isByOther(r, way, at) }))]
+}
+
+// ways returns the ways in which evidence is taken into account. It is about the commit, the one from which it carries,
+// and those since the base of a review. By a claim that may carry anybody's evidence, a clean merge is written by those
+// who wrote its source, and not by who has pressed its button.
+func (w *writing) ways(r *Requirement, at int) (ways []way) {
+	k := w.carrying
+	e, own := &k.f.Evidence[at], &w.list[0]
 	if e.Source == 0 {
-		return [][]*authors.Authorship{since(w.carrying.f.Spans, e, own)}
+		return []way{{nil, since(k.f.Spans, e, own)}}
 	}
 
-	source, spans := &w.list[e.Source], w.carrying.f.Sources[e.Source-1].Spans
-	claim := w.carrying.claim(r, at)
-	if w.carrying.trees[e.Source-1] || claim == nil || claim.Side == nil {
-		ways = append(ways, since(spans, e, own, source))
+	source, from := &w.list[e.Source], &k.f.Sources[e.Source-1]
+	if k.trees[e.Source-1] {
+		ways = append(ways, way{nil, since(from.Spans, e, own, source)})
 	}
-	if claim == nil || claim.Side == nil {
-		return ways
+	for _, claim := range k.claims[e.Source-1] {
+		if !claim.carries(r, e, from) {
+			continue
+		}
+		list := since(from.Spans, e, source)
+		switch {
+		case claim.Side == nil || !matchesAny(r.CarrySigners, claim.Signer):
+			list = append(list, own)
+		case claim.Side.Wrote != nil:
+			list = append(list, claim.Side.Wrote)
+		}
+		ways = append(ways, way{claim, list})
 	}
-	list := since(spans, e, source)
-	switch {
-	case !matchesAny(r.CarrySigners, claim.Signer):
-		list = append(list, own)
-	case claim.Side.Wrote != nil:
-		list = append(list, claim.Side.Wrote)
-	}
-	return append(ways, list)
+	return ways
 }
 
 // since adds to a list who wrote the commits since the base of a review, if that is known.
