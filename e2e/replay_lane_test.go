@@ -419,7 +419,8 @@ func (l *lane) check(c noted, isFirst bool) (is verdict) {
 	l.t.Helper()
 	may := l.rules.verdict(c.commit)
 	is, why := l.has(c.commit)
-	for end := time.Now().Add(maxSettle); is != (verdict{tests: may.tests, reviews: may.reviews}) && time.Now().Before(end); {
+	want := verdict{tests: may.tests, reviews: may.reviews}
+	for end := time.Now().Add(maxSettle); is != want && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond)
 		is, why = l.has(c.commit)
 	}

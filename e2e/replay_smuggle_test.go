@@ -88,7 +88,8 @@ func smugglings() []smuggling {
 			topic: func(f smuggler) { f.Git("mv", "old", "new") }, main: func(f smuggler) { f.write("old/c", "c\n") },
 			config: []string{"-c", "merge.directoryRenames=true"}, smuggle: nothing},
 		// Git alone follows a rename of a file: that is its clean merge.
-		{name: "a rename on one side, followed", prepare: nothing, topic: rename, main: last, smuggle: nothing, isClean: true},
+		{name: "a rename on one side, followed", prepare: nothing, topic: rename, main: last, smuggle: nothing,
+			isClean: true},
 	}
 }
 
@@ -131,7 +132,8 @@ func (f smuggler) replayResolution() {
 			f.Git("rerere")
 		}
 	}
-	if content := must.Get(os.ReadFile(filepath.Join(f.Dir, "a")))(f.git.t); !strings.HasPrefix(string(content), "one, eins\n") {
+	content := must.Get(os.ReadFile(filepath.Join(f.Dir, "a")))(f.git.t)
+	if !strings.HasPrefix(string(content), "one, eins\n") {
 		f.git.t.Errorf("rerere has made %q", content)
 	}
 }

@@ -130,8 +130,8 @@ func TestMemberApprovesACommit(t *testing.T) {
 	}
 }
 
-// A draft is about all commits since the merge base with the branch that the commit is meant for, as soon as the objects
-// of all of them are known. They are listed, and the base is signed.
+// A draft is about all commits since the merge base with the branch that the commit is meant for, as soon as the
+// objects of all of them are known. They are listed, and the base is signed.
 func TestADraftHasTheCommitsSinceItsBase(t *testing.T) {
 	r := newReviewers(t)
 	base, baseObject := storetest.Object(1, "Max", 1)

@@ -74,9 +74,9 @@ func modelClaimer(claim MergeClaim) Evidence {
 	return Evidence{Signer: claim.Signer, Person: claim.Person, Individual: claim.Individual}
 }
 
-// modelEvidence returns the evidence that a requirement looks at: that of the commit, and
-// that of the sources which carry to it, of each source the latest by each person. Nothing that the ledger alone may say
-// carries, and nothing that is about any requirement for DEPLOYED.
+// modelEvidence returns the evidence that a requirement looks at: that of the commit, and that of the sources which
+// carry to it, of each source the latest by each person. Nothing that the ledger alone may say carries, and nothing
+// that is about any requirement for DEPLOYED.
 func modelEvidence(c Contract, r Requirement, f Facts) []Evidence {
 	list := slices.Clone(f.Evidence)
 	for _, e := range f.Carried {
@@ -87,7 +87,8 @@ func modelEvidence(c Contract, r Requirement, f Facts) []Evidence {
 	return list
 }
 
-// modelIsLatestOfSource reports whether evidence is the latest of its source by its person, whether that carries or not.
+// modelIsLatestOfSource reports whether evidence is the latest of its source by its person, whether that carries or
+// not.
 func modelIsLatestOfSource(c Contract, f Facts, e Evidence) bool {
 	var same []Evidence
 	for _, other := range f.Carried {
@@ -149,9 +150,9 @@ func modelIsByOther(r Requirement, e Evidence, list []authors.Authorship) bool {
 	return true
 }
 
-// modelWritten returns who wrote what carried evidence is about: the source, all commits since the base of a review, and
-// the commit itself. But of the commit that somebody in carry_signers claims to be a clean merge, only those count who
-// wrote something in addition: not who has pressed its button.
+// modelWritten returns who wrote what carried evidence is about: the source, all commits since the base of a review,
+// and the commit itself. But of the commit that somebody in carry_signers claims to be a clean merge, only those
+// count who wrote something in addition: not who has pressed its button.
 func modelWritten(r Requirement, f Facts, e Evidence, way string) []authors.Authorship {
 	s, own := f.Sources[e.Source-1], f.authorships()[0]
 	list := modelSince(s.Spans, e, s.Authorship)
@@ -357,8 +358,8 @@ func modelCountsAlone(c Contract, f Facts, i int, tallies []modelTally, e Eviden
 		modelAssign(c, f, tallies, modelInvolved(c, f, i), map[int][]any{})
 }
 
-// TestMetAgainstModel checks until when a commit meets each requirement by its evidence alone: at any time before, it is
-// met, and at none after.
+// TestMetAgainstModel checks until when a commit meets each requirement by its evidence alone: at any time before,
+// it is met, and at none after.
 func TestMetAgainstModel(t *testing.T) {
 	testenv.Check(t, func(t *rapid.T) {
 		c, f := drawCommit(t)

@@ -138,8 +138,8 @@ func joe() *authors.Authorship {
 		Several: true}
 }
 
-// changed returns a contract and a commit as a function changes them. The mainline goes on to meet the requirements that
-// it has met, though these are others now.
+// changed returns a contract and a commit as a function changes them. The mainline goes on to meet the requirements
+// that it has met, though these are others now.
 func changed(c Contract, f Facts, change func(c *Contract, f *Facts)) (Contract, Facts) {
 	before := c.Requirements
 	c.Requirements = slices.Clone(c.Requirements)

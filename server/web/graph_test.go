@@ -64,8 +64,8 @@ func (h *history) drawGraph() {
 	}
 }
 
-// drawUpdates makes the commits of a branch that is updated twice: the mainline m0 and m1, a branch t from m0, its update
-// u, the squash s of t on m1, and the update v of u with s. Each has a tree of its own.
+// drawUpdates makes the commits of a branch that is updated twice: the mainline m0 and m1, a branch t from m0, its
+// update u, the squash s of t on m1, and the update v of u with s. Each has a tree of its own.
 func (h *history) drawUpdates() {
 	h.graph = nil
 	add := func(parents ...int) {

@@ -323,8 +323,8 @@ func (h *history) attest(commit, predicate string, status ledger.Status) {
 	payload, err := attestation.NewStatement("git+https://git.example/acme/"+h.repo, commit, p)
 	must.OK(h.t, err)
 	rec := h.send(payload, h.anySigner(predicate != "deploy:prod"))
-	h.note("%s %s of %s: %s by %s, %d ms, %v, %s%s", p.Base, predicate, commit[36:], status, rec.Identity, p.Result.DurationMS,
-		p.Annotations, p.Rollout, p.Again)
+	h.note("%s %s of %s: %s by %s, %d ms, %v, %s%s", p.Base, predicate, commit[36:], status, rec.Identity,
+		p.Result.DurationMS, p.Annotations, p.Rollout, p.Again)
 
 	e := h.evidence(rec, before)
 	e.Base = p.Base

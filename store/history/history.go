@@ -158,7 +158,8 @@ func keysOf(repoID int64, commits []string) []any {
 // commitOf returns what an object says of who wrote the commit. keys are the fingerprints of the keys that signed it,
 // one per line.
 func commitOf(o *gitobject.Commit, keys string) Commit {
-	c := Commit{SHA: o.ID, Subject: strings.Clone(ledger.Subject(o.Message)), Author: cloned(o.Author.Author), Committer: cloned(o.Committer.Author)}
+	c := Commit{SHA: o.ID, Subject: strings.Clone(ledger.Subject(o.Message)), Author: cloned(o.Author.Author),
+		Committer: cloned(o.Committer.Author)}
 	for _, a := range o.CoAuthors {
 		c.CoAuthors = append(c.CoAuthors, cloned(a))
 	}

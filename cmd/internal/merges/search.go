@@ -98,8 +98,9 @@ type finder struct {
 
 func newFinder(checker *gitrepo.MergeChecker, q Query) *finder {
 	f := &finder{MergeChecker: checker, limits: defaultLimits(), query: q,
-		main: make(map[string]bool), places: make(map[string]int), queued: make(map[string]bool), confirmed: make(map[pair]bool),
-		refuted: make(map[claimKey]bool), claimed: make(map[string]int), sources: make(map[string][]string)}
+		main: make(map[string]bool), places: make(map[string]int), queued: make(map[string]bool),
+		confirmed: make(map[pair]bool), refuted: make(map[claimKey]bool), claimed: make(map[string]int),
+		sources: make(map[string][]string)}
 	f.Timeout = f.limits.checkTime
 	return f
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
-// An attack has a mainline m0, m1, which Rita has reviewed, and Tom's branch t1, t2 from m0, which she has reviewed, too.
-// All its commits are known.
+// An attack has a mainline m0, m1, which Rita has reviewed, and Tom's branch t1, t2 from m0, which she has reviewed,
+// too. All its commits are known.
 type attack struct {
 	*graph
 	ci, rita, sue, mainline *storetest.Signer

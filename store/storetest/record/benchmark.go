@@ -84,8 +84,8 @@ func BenchmarkMainlineMoves(b *testing.B, newDatabase storetest.New) {
 	}
 }
 
-// newUpdates returns a mainline m0, m1, and branches from m0 that were reviewed and then updated with m1. All updates are
-// PROMOTABLE.
+// newUpdates returns a mainline m0, m1, and branches from m0 that were reviewed and then updated with m1. All updates
+// are PROMOTABLE.
 func (s suite) newUpdates(t testing.TB, branches int) (g *graph, rita *storetest.Signer) {
 	g = &graph{s.newFixture(t), make(map[string]string), make(map[string][]byte)}
 	g.SetContract(updateContract)
