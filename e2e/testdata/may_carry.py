@@ -56,7 +56,10 @@ def flaw(kind, commit, source, parent):
     parents = git("log", "-1", "--format=%P", commit)[1].split()
     if kind == "squash" and parents != [parent]:
         return "not this parent"
-    if kind in ("merge", "update") and sorted(parents) != sorted([source, parent]):
+    if kind == "merge" and sorted(parents) != sorted([source, parent]):
+        return "not these parents"
+    if kind == "update" and not (len(parents) == 2 and parent in parents
+                                 and all(is_ancestor(source, p) for p in parents if p != parent)):
         return "not these parents"
     if kind == "rebase":
         before = git("rev-list", "--first-parent", "--skip=1", f"--max-count={MAX_REBASED}", commit)[1].split()

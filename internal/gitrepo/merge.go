@@ -193,6 +193,8 @@ func (c mergeCheck) readCommit(ctx context.Context) error {
 		return noMergef("commit %s has no parent, so it merges nothing", short)
 	case c.Kind == attestation.Rebased:
 		return c.checkOnto(ctx)
+	case c.Kind == attestation.Updated && len(parents) == 2 && slices.Contains(parents, c.Parent):
+		return c.checkUpdated(ctx, parents)
 	case len(parents) > 2:
 		return noMergef("commit %s merges %d commits at once: only merges of two can be checked", short, len(parents)-1)
 	}
@@ -219,6 +221,26 @@ func (c mergeCheck) checkParents(parents []string) error {
 		return noMergef("commit %s merges %s, not %s", short, ledger.Short(parents[1]), ledger.Short(c.Source))
 	}
 	return nil
+}
+
+// checkUpdated refuses an update of a branch that does not have the source.
+func (c mergeCheck) checkUpdated(ctx context.Context, parents []string) error {
+	branch := parents[0]
+	if branch == c.Parent {
+		branch = parents[1]
+	}
+	out, err := c.Read(ctx, "rev-list", "--max-count=1", c.Source, "^"+branch)
+	switch {
+	case err != nil:
+		return err
+	case out == "":
+		return nil
+	case c.shallow:
+		return fmt.Errorf("this shallow clone may lack the history between %s and %s: %w", ledger.Short(c.Source),
+			ledger.Short(branch), ErrDeepen)
+	}
+	return noMergef("commit %s merges %s, which does not contain %s", ledger.Short(c.Commit), ledger.Short(branch),
+		ledger.Short(c.Source))
 }
 
 // MaxRebased is how far a rebase may be from the commit on which it was put, by first parents.

@@ -389,8 +389,8 @@ func TestMergeOfAnotherShape(t *testing.T) {
 	nowhere.wantRefused("HEAD", "topic", true, "not a git repository")
 }
 
-// An update has the source and the commit of the mainline as parents, in either order. A rebase has the commit of the
-// mainline among its first parents.
+// An update has the commit of the mainline as one parent, and the other one is the source or comes after it. A
+// rebase has the commit of the mainline among its first parents.
 func TestUpdatesAndRebases(t *testing.T) {
 	f := newMergeForest(t)
 	first := f.Git("rev-parse", "main")
@@ -399,6 +399,11 @@ func TestUpdatesAndRebases(t *testing.T) {
 	f.Git("checkout", "--quiet", "-b", "updated", topic)
 	f.Git("merge", "--quiet", "--no-edit", main)
 	updated := f.Git("rev-parse", "HEAD")
+	next := f.on("main", func() { f.write("next", "next\n") })
+	f.Git("checkout", "--quiet", "updated")
+	f.Git("merge", "--quiet", "--no-edit", "main")
+	again := f.Git("rev-parse", "HEAD")
+	f.Git("branch", "--quiet", "--force", "main", main)
 	f.Git("checkout", "--quiet", "topic")
 	second := f.on("topic", func() { f.write("b", "b\n") })
 	f.Git("rebase", "--quiet", "main")
@@ -413,7 +418,11 @@ func TestUpdatesAndRebases(t *testing.T) {
 	}{
 		{attestation.Updated, updated, topic, main, ""},
 		{attestation.Updated, updated, main, topic, ""},
-		{attestation.Updated, updated, second, main, "has the parent"},
+		{attestation.Updated, updated, second, main, "does not contain"},
+		{attestation.Updated, updated, first, main, "already contains"},
+		{attestation.Updated, again, updated, next, ""},
+		{attestation.Updated, again, topic, next, ""},
+		{attestation.Updated, again, topic, main, "has the parent"},
 		{attestation.Updated, updated, topic, first, "has the parent"},
 		{attestation.Updated, rebased, second, main, "has one parent"},
 		{attestation.Squashed, updated, topic, main, "has two parents"},

@@ -95,7 +95,7 @@ func (m *Merge) checkCommit(commit string) error {
 }
 
 // WhyNot says why a commit with a tree and parents is not what m claims. It is empty if it may be: where the commit of
-// the mainline is in the history of a rebase is not known.
+// the mainline is in the history of a rebase, and the source in that of an update, is not known.
 func (m *Merge) WhyNot(tree string, parents []string) string {
 	switch isParent := slices.Contains(parents, m.Parent.SHA); {
 	case tree != m.Tree:
@@ -106,10 +106,24 @@ func (m *Merge) WhyNot(tree string, parents []string) string {
 		return ledger.Short(m.Parent.SHA) + " is not a parent of the commit"
 	case m.Kind == Squashed && len(parents) != 1:
 		return fmt.Sprintf("a squash has one parent, but the commit has %d", len(parents))
-	case m.Kind != Squashed && (len(parents) != 2 || !slices.Contains(parents, m.Source.SHA)):
+	case m.Kind == Updated && len(parents) != 2:
+		return fmt.Sprintf("an update has two parents, but the commit has %d", len(parents))
+	case m.Kind == Merged && (len(parents) != 2 || !slices.Contains(parents, m.Source.SHA)):
 		return ledger.Short(m.Source.SHA) + " is not the other of two parents of the commit"
 	}
 	return ""
+}
+
+// Updated returns the parent of an update to which the mainline came, which is the source or comes after it. parents
+// are those of the commit, of which WhyNot says that they agree with the claim. For other kinds, it is empty.
+func (m *Merge) Updated(parents []string) string {
+	if m.Kind != Updated {
+		return ""
+	}
+	if parents[0] == m.Parent.SHA {
+		return parents[1]
+	}
+	return parents[0]
 }
 
 func mergeFault(field, format string, args ...any) error {

@@ -101,7 +101,8 @@ func (h *history) claimUpdate(by *signer) {
 	claim := pick(h.rnd,
 		claimed{update, attestation.Updated, branchTip, m1},
 		claimed{squash, attestation.Squashed, branchTip, m1},
-		claimed{secondUpdate, attestation.Updated, update, squash})
+		claimed{secondUpdate, attestation.Updated, update, squash},
+		claimed{secondUpdate, attestation.Updated, branchTip, squash})
 	c := h.graph[claim.commit]
 	h.claimMerge(c.id, attestation.Merge{Repo: "acme/" + h.repo, Kind: claim.kind, Tree: c.tree,
 		Parent: attestation.MergedCommit{SHA: h.graph[claim.parent].id},
@@ -244,9 +245,16 @@ func (h *history) isRefused(m attestation.Merge, k *known) bool {
 		return !h.isFirstParent(m.Parent.SHA, o)
 	case m.Kind == attestation.Squashed:
 		return !slices.Equal(o.parents, []string{m.Parent.SHA})
+	case len(o.parents) != 2 || !slices.Contains(o.parents, m.Parent.SHA):
+		return true
+	case m.Kind == attestation.Updated:
+		branch := o.parents[0]
+		if branch == m.Parent.SHA {
+			branch = o.parents[1]
+		}
+		return !h.reach(branch)[m.Source.SHA]
 	default:
-		return len(o.parents) != 2 || !slices.Contains(o.parents, m.Parent.SHA) ||
-			!slices.Contains(o.parents, m.Source.SHA)
+		return !slices.Contains(o.parents, m.Source.SHA)
 	}
 }
 

@@ -92,8 +92,21 @@ func (re *Recorder) whyUnproven(t *txn.Tx, s *facts.Commit, m *attestation.Merge
 			ledger.Short(m.Parent.SHA)), nil
 	case m.Kind == attestation.Rebased:
 		return re.whyNotRebased(t, s, m)
+	case m.Kind == attestation.Updated:
+		return re.whyNotUpdated(t, s, m, m.Updated(lineage.Parents))
 	}
 	return "", nil
+}
+
+// whyNotUpdated returns why a claim of an update does not agree with the history. branch is the parent that is not the
+// mainline's.
+func (re *Recorder) whyNotUpdated(t *txn.Tx, s *facts.Commit, m *attestation.Merge, branch string) (string, error) {
+	is, err := re.history.IsAncestor(t.Reader, s.RepoID, m.Source.SHA, branch)
+	if err != nil || is {
+		return "", err
+	}
+	return fmt.Sprintf("%s is not known to be %s, the other parent of the commit, or an ancestor of it",
+		ledger.Short(m.Source.SHA), ledger.Short(branch)), nil
 }
 
 // whyNotRebased returns why a claim of a rebase does not agree with the history.

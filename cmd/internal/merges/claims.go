@@ -255,13 +255,15 @@ func (f *finder) explainMade(ctx context.Context, source string, commits []commi
 	return sources, err
 }
 
-// explainUpdates claims the merges of the mainline into a branch, oldest first. commits are those of the branch, the
-// latest first.
+// explainUpdates claims the merges of the mainline into a branch, oldest first, and the last of several as updates of
+// what the first had, too. commits are those of the branch, the latest first.
 func (f *finder) explainUpdates(ctx context.Context, commits []commit) error {
 	for _, c := range slices.Backward(commits) {
 		if parent, source, ok := f.update(c); ok {
-			if _, err := f.try(ctx, attestation.Updated, c.sha, source, parent); err != nil {
-				return err
+			for _, source := range append([]string{source}, f.below(source, commits)...) {
+				if _, err := f.try(ctx, attestation.Updated, c.sha, source, parent); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -159,7 +159,7 @@ func TestButtons(t *testing.T) {
 			h.do("tag M", "checkout -q topic", "merge -q --no-edit main", "tag V", "checkout -q main")
 			h.pull(pull, "V")
 			squash(h, "C", "topic")
-		}, []string{"U<-T on B: update", "V<-U on M: update", "C<-V on M: squash", "C<-U on M: squash",
+		}, []string{"U<-T on B: update", "V<-U on M: update", "V<-T on M: update", "C<-V on M: squash", "C<-U on M: squash",
 			"C<-T on M: squash"}},
 		"an update, then a merge commit": {func(h *history) {
 			update(h)

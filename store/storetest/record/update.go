@@ -151,6 +151,27 @@ func (s suite) TestAReviewCarriesToAnUpdatedBranch(t *testing.T) {
 	g.want("after the mainline has fallen", "u", ledger.Attested)
 }
 
+// A branch that is updated again keeps the reviews of what was there before the first update.
+func (s suite) TestAReviewCarriesThroughTwoUpdates(t *testing.T) {
+	g, ci, rita, mainline := s.newUpdate(t)
+	g.send("t1")
+	g.review(rita, "m1", "m0")
+	g.commit("m2", "Max", "m1")
+	g.commit("v", "Max", "m2", "u")
+	g.commit("other", "Max", "t1", "m2")
+	g.register("m2", "v", "other")
+	ci.Attest(g.ids["v"], "test:go", ledger.Pass)
+	ci.Attest(g.ids["other"], "test:go", ledger.Pass)
+	g.review(rita, "m2", "m1")
+
+	g.claim(mainline, attestation.Updated, "v", "u", "m2")
+	g.want("when the first update alone is claimed", "v", ledger.Attested)
+	g.claim(mainline, attestation.Updated, "v", "t2", "m2")
+	g.want("when what was reviewed is", "v", ledger.Promotable)
+	g.claim(mainline, attestation.Updated, "other", "t2", "m2")
+	g.want("when the branch has not what is claimed", "other", ledger.Attested)
+}
+
 // A merge is read with what the mainline meets under the policy of now, and by evidence that is trusted now, whatever
 // the background has reached. The mainline is derived first, so that no merge falls and rises again.
 func (s suite) TestTheMainlineIsDerivedBeforeItsMerges(t *testing.T) {
