@@ -57,7 +57,7 @@ func (a *agreement) newHistory(seed uint64) *history {
 		facts: make(map[string]*known), verdicts: make(policy.Verdicts), open: make(map[violated]bool)}
 	_, err := a.host.CreateRepo(a.t.Context(), "acme", ledger.NewRepo{Name: h.repo})
 	must.OK(a.t, err)
-	a.page = a.signIn(a.admin) // a session ends after 12 hours
+	a.page = a.signIn(a.admin)
 	h.merging = one(h.rnd, 3)
 	h.updating = h.merging && one(h.rnd, 2)
 	h.deploys = !h.merging && one(h.rnd, 3)
@@ -200,6 +200,7 @@ func (h *history) changePolicy(document string) {
 func (h *history) wait() {
 	d := pick(h.rnd, time.Minute, time.Hour, 2*time.Hour)
 	h.clock.advance(d)
+	h.page = h.signIn(h.admin) // a session ends after 12 hours
 	h.note("%s pass", d)
 	if one(h.rnd, 2) {
 		h.settle()

@@ -288,7 +288,7 @@ func (re *Recorder) addAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Recor
 		}
 	}
 	s.Add(e)
-	if e.Base != "" && e.IsReview() {
+	if e.IsReview() && (e.Base != "" || s.Gap) { // which it may have filled, in the place of a review with a base
 		if err := re.facts.GatherSpans(t.Reader, []*facts.Commit{s}); err != nil {
 			return err
 		}

@@ -151,6 +151,13 @@ func (s suite) TestAReviewCarriesToAnUpdatedBranch(t *testing.T) {
 	g.want("after the mainline has fallen", "u", ledger.Attested)
 }
 
+// A state no longer depends on an object that is unknown when the review that needed it is replaced.
+func (s suite) TestAReviewWithoutABaseLeavesNoGap(t *testing.T) {
+	g, _, rita, _ := s.newUpdate(t)
+	rita.Attest(g.ids["t2"], "review:code", ledger.Pass)
+	g.want("after a review of the commit alone", "t2", ledger.Validating) // the check at the end finds no difference
+}
+
 // A branch that is updated again keeps the reviews of what was there before the first update.
 func (s suite) TestAReviewCarriesThroughTwoUpdates(t *testing.T) {
 	g, ci, rita, mainline := s.newUpdate(t)
