@@ -72,7 +72,8 @@ func TestReviewInTheBrowser(t *testing.T) {
 	v.sees("Approve", "Request changes")
 	v.fill("Comment", "Looks <good>\n„fine“ \U0001f44d")
 	v.click("button", "Approve")
-	v.sees("This is what you sign", "Org acme", "Repo api", "Commit "+sha, "Commits this one alone", "Tree not known",
+	v.sees("This is what you sign", "Org acme", "Repo api", "Commit "+sha,
+		"Base none: the review is about this commit alone", "Tree not known",
 		"Verdict Approve (pass) (review:code)", "Comment Looks <good> „fine“ \U0001f44d", "Nonce ")
 	v.click("button", "Confirm")
 	v.sees("Recorded: review:code pass", annDN)
@@ -127,7 +128,8 @@ func TestReviewInTheBrowserListsItsCommits(t *testing.T) {
 	v.open("/orgs/acme/repos/api/commits/" + head)
 	v.sees("Approve")
 	v.click("button", "Approve")
-	v.sees("Commits all since "+base, head[:12]+" commit 3 (&lt;Tim)", inner[:12]+" commit 2 (Tom)")
+	v.sees("Base "+base+" commit 1 (Max), the merge base with main",
+		head[:12]+" commit 3 (&lt;Tim)", inner[:12]+" commit 2 (Tom)")
 	v.click("button", "Confirm")
 	v.sees("Recorded: review:code pass")
 	v.checkConsole(t)

@@ -158,6 +158,10 @@ func TestADraftHasTheCommitsSinceItsBase(t *testing.T) {
 	d := draft()
 	tom := ledger.Author{Name: "Tom", Email: "tom@example.org"}
 	want := []review.Covered{{SHA: head, Subject: "commit 3", Author: tom}, {SHA: inner, Subject: "commit 2", Author: tom}}
+	since := review.Covered{SHA: base, Subject: "commit 1", Author: ledger.Author{Name: "Max", Email: "max@example.org"}}
+	if d.Branch != "main" || d.Since == nil || *d.Since != since {
+		t.Errorf("the base is %+v on %q, want %+v on main", d.Since, d.Branch, since)
+	}
 	if d.Base != base || !slices.Equal(d.Commits, want) {
 		t.Errorf("the draft is about %+v since %s, want %+v since %s", d.Commits, d.Base, want, base)
 	}

@@ -89,7 +89,7 @@ func Between(g Graph, base, head string) (list []string, known bool, err error) 
 }
 
 // maxBases limits the commits among which a merge base is looked for.
-const maxBases = 16
+const maxBases = 4
 
 // MergeBase returns the merge base of a commit, the head, and another one. It returns "" if there are several or none,
 // if the other one contains the head, or if the object of any commit that leads to the head alone is not known.

@@ -126,13 +126,19 @@ func (c Contract) Met(f Facts) Met {
 	first := at(0)
 	ends := append(first.ends(), forever)
 	tried := make(map[int]*evaluation)
+	last := first // what is still met then, is so forever
+	if n := len(ends) - 2; n >= 0 {
+		last = at(ends[n])
+		tried[n] = last
+	}
 
 	met := make(Met, len(c.Requirements))
 	for i := range first.decisions {
-		if d := &first.decisions[i]; !d.applies {
+		switch d := &first.decisions[i]; {
+		case !d.applies, last.decisions[i].met:
 			met[c.Requirements[i].key()] = forever
 			continue
-		} else if !d.met {
+		case !d.met:
 			continue
 		}
 		n := sort.Search(len(ends)-1, func(n int) bool { // nothing is met by waiting

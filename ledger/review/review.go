@@ -87,14 +87,18 @@ type Draft struct {
 // A Scope is what a review is about: the commits that lead to its commit and not to the base. It is empty if the review
 // is about its commit alone.
 type Scope struct {
-	Base    string    `json:"base,omitzero"`
+	Base string `json:"base,omitzero"`
+	// Branch is the one that the commit is meant for. Base is the merge base with its newest commit, and Since what is
+	// known of the base.
+	Branch  string    `json:"branch,omitzero"`
+	Since   *Covered  `json:"since,omitzero"`
 	Commits []Covered `json:"commits,omitempty"` // the reviewed one first
 }
 
 // MaxCovered is the maximum number of commits of a scope. Nobody reads more in a page.
 const MaxCovered = 100
 
-// A Covered is a commit that a review is about, as its object says.
+// A Covered is a commit that a review is about, or its base, as its object says.
 type Covered struct {
 	SHA     string        `json:"sha"`
 	Subject string        `json:"subject"`

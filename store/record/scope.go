@@ -26,38 +26,47 @@ func (re *Recorder) ReviewScope(ctx context.Context, org, repo, sha string) (rev
 		if err != nil {
 			return scope, err
 		}
-		mainline, err := newestOf(rd, r.ID, cmp.Or(c.Target, r.DefaultBranch))
-		if err != nil || mainline == "" {
-			return scope, err
-		}
-
-		base, err := re.history.MergeBase(rd, r.ID, c.SHA, mainline)
-		if err != nil || base == "" {
-			return scope, err
-		}
-		commits, known, err := re.history.Between(rd, r.ID, base, c.SHA)
-		if err != nil || !known || len(commits) > review.MaxCovered {
-			return scope, err
-		}
-		return scopeOf(base, commits), nil
+		return re.scopeOf(rd, r.ID, c.SHA, cmp.Or(c.Target, r.DefaultBranch))
 	})
+}
+
+// scopeOf returns what a review of a commit is about that is meant for a branch.
+func (re *Recorder) scopeOf(rd txn.Reader, repoID int64, sha, branch string) (scope review.Scope, err error) {
+	mainline, err := newestOf(rd, repoID, branch)
+	if err != nil || mainline == "" {
+		return scope, err
+	}
+	base, err := re.history.MergeBase(rd, repoID, sha, mainline)
+	if err != nil || base == "" {
+		return scope, err
+	}
+	commits, known, err := re.history.Between(rd, repoID, base, sha)
+	if err != nil || !known || len(commits) > review.MaxCovered {
+		return scope, err
+	}
+
+	scope.Base, scope.Branch = base, branch
+	for _, c := range commits {
+		scope.Commits = append(scope.Commits, covered(c))
+	}
+	since, known, err := history.Read(rd, repoID, []string{base})
+	if known {
+		scope.Since = new(covered(since[0]))
+	}
+	return scope, err
+}
+
+func covered(c history.Commit) review.Covered {
+	return review.Covered{SHA: c.SHA, Subject: c.Subject, Author: c.Author}
 }
 
 // newestOf returns the newest commit that was registered for a branch, or "".
 func newestOf(rd txn.Reader, repoID int64, branch string) (sha string, err error) {
 	err = rd.Row(`
-SELECT sha FROM commits /*+index commits_by_branch*/ WHERE repo_id = ? AND branch <> '' AND branch = ?
+SELECT sha FROM commits /*+index commits_by_branch*/ WHERE repo_id = ? AND branch <> '' AND branch = ? AND tree <> ''
 ORDER BY id DESC LIMIT 1`, repoID, branch).Scan(&sha)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", fmt.Errorf("find the newest commit of a branch: %w", err)
 	}
 	return sha, nil
-}
-
-func scopeOf(base string, commits []history.Commit) review.Scope {
-	scope := review.Scope{Base: base}
-	for _, c := range commits {
-		scope.Commits = append(scope.Commits, review.Covered{SHA: c.SHA, Subject: c.Subject, Author: c.Author})
-	}
-	return scope
 }

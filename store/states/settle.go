@@ -55,8 +55,8 @@ func (st *States) settleCommit(t *txn.Tx, id int64) error {
 }
 
 // settleSides settles the commits of the mainline on which a merge rests, if a policy or a revocation makes them all
-// due: otherwise the merge would be derived from what they met before. They settle theirs first. A write settles
-// MaxSettled of them; what further ones meet reaches the merge by the background.
+// due: otherwise the merge would be derived from what they met before, and fall and rise again. If they are too many
+// for one write, it leaves them to the background.
 func (st *States) settleSides(t *txn.Tx, s *facts.Commit) error {
 	if s.Merged&facts.IsMerge == 0 || !s.IsOverruled() {
 		return nil
@@ -65,15 +65,11 @@ func (st *States) settleSides(t *txn.Tx, s *facts.Commit) error {
 		return err
 	}
 
-	sides, err := dueSides(t, s)
-	if err != nil {
+	below, err := dueBelow(t, s)
+	if err != nil || len(st.ahead)+len(below) > MaxSettled {
 		return err
 	}
-	for _, id := range sides {
-		if st.settledAhead >= MaxSettled {
-			break
-		}
-		st.settledAhead++
+	for _, id := range below {
 		if err := st.settleCommit(t, id); err != nil {
 			return err
 		}
@@ -100,19 +96,6 @@ func (st *States) Renew(t *txn.Tx, s *facts.Commit) error {
 	}
 	*s.CommitRow = *c
 	return st.facts.Gather(t.Reader, []*facts.Commit{s})
-}
-
-// dueSides returns the commits of the mainline that claims about a merge name and that are due because of a policy or
-// a revocation.
-func dueSides(t *txn.Tx, s *facts.Commit) ([]int64, error) {
-	list, err := txn.All(t.Reader, func(row txn.Scanner) (id int64, err error) { return id, row.Scan(&id) }, `
-SELECT DISTINCT p.id FROM merges m /*+index merges_by_commit*/ /*+ordered*/ JOIN commits p ON p.id = m.parent_id
-WHERE m.commit_id = ? AND m.reason = '' AND (p.policy_version <> ? OR p.distrusts <> ?) ORDER BY p.id`,
-		s.ID, s.Deriver.Repo.PolicyVersion, s.Deriver.Repo.Distrusts)
-	if err != nil {
-		return nil, fmt.Errorf("find due commits of the mainline: %w", err)
-	}
-	return list, nil
 }
 
 // gatherAgain reads the facts of a merge again if what it inherits has changed in this write.
@@ -260,6 +243,7 @@ func (st *States) settleAgain(t *txn.Tx, s *facts.Commit, e facts.WorkEntry) err
 			e.Cause = cmp.Or(e.Cause, e.Runs)
 		}
 	}
+
 	switch {
 	case e.Reached && s.IsDue(t.Now):
 		return st.SettleDue(t, s, e.Cause)
@@ -267,6 +251,9 @@ func (st *States) settleAgain(t *txn.Tx, s *facts.Commit, e facts.WorkEntry) err
 		return nil
 	case st.inBackground && s.PolicyVersion != s.Deriver.Repo.PolicyVersion:
 		return nil // a job has not reached it yet
+	}
+	if err := st.settleSides(t, s); err != nil {
+		return err
 	}
 	return st.SettleCommit(t, s, e.Cause)
 }

@@ -35,10 +35,8 @@ type States struct {
 	rows rows
 	// inBackground reports whether the write settles commits of a job.
 	inBackground bool
-	// ahead has the commits that the write has settled although it may have read them before, and settledAhead their
-	// number.
-	ahead        map[int64]bool
-	settledAhead int
+	// ahead has the commits that the write has settled although it may have read them before.
+	ahead map[int64]bool
 }
 
 // MaxEvaluating limits the statements that are evaluated at the same time. Each takes at most a few tens of
@@ -92,4 +90,4 @@ func (st *States) discard() {
 }
 
 // begin forgets what is known of one write.
-func (st *States) begin() { st.inBackground, st.ahead, st.settledAhead = false, nil, 0 }
+func (st *States) begin() { st.inBackground, st.ahead = false, nil }

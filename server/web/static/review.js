@@ -57,7 +57,7 @@ const ask = (path, fields) => send(`${facts.at}/${path}`, { member: facts.member
 
 // statementOf reads the bytes to sign. It refuses them unless they say what the person has chosen
 // about this commit and those since the base, and nothing else.
-function statementOf(bytes, verdict, comment, base) {
+function statementOf(bytes, verdict, comment, base, commits) {
   const text = utf8Strict.decode(bytes), statement = JSON.parse(text), { predicate } = statement, [subject] = statement.subject;
   const { tree = '', nonce } = predicate.annotations;
   const same = (got, want) => JSON.stringify(got) === JSON.stringify(want);
@@ -73,24 +73,41 @@ function statementOf(bytes, verdict, comment, base) {
       annotations: { nonce, ...(comment && { comment }), ...(tree && { tree }) },
     },
   };
-  if (typeof nonce !== 'string' || nonce.length < 43 || !/^[0-9a-f]*$/.test(tree + base) || !same(sorted(statement), sorted(want))) {
+  if (typeof nonce !== 'string' || nonce.length < 43 || !/^[0-9a-f]*$/.test(tree + base) || base && commits[0]?.sha !== facts.commit || !same(sorted(statement), sorted(want))) {
     throw new Failed('The server asks to sign something else than this review. Nothing was signed.');
   }
   const [org, repo] = predicate.repo.split('/');
   return {
     org, repo, commit: subject.digest.gitCommit, tree: tree || 'not known', nonce, payload: text,
     verdict: `${verdicts[verdict][1]} (${predicate.result.status})`, predicate: predicate.predicate,
-    comment: predicate.annotations.comment ?? 'none', base: base ? `all since ${base}` : 'this one alone',
+    comment: predicate.annotations.comment ?? 'none', base: base || 'none: the review is about this commit alone',
   };
 }
 
-// showCommits lists the commits that the review is about.
-function showCommits(commits) {
-  box.querySelector('[data-commits]').replaceChildren(...commits.map(({ sha, subject, author }) => {
-    const item = document.createElement('li'), id = document.createElement('code'), text = document.createElement('bdi');
-    id.textContent = sha.slice(0, 12);
-    text.textContent = `${subject} (${author.name || author.email})`;
-    item.append(id, ' ', text);
+// element returns an element with a text.
+function element(name, text) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  return made;
+}
+
+// describe puts the subject and the author of a commit into a place.
+function describe(place, { subject, author }) {
+  place.append(element('bdi', subject), ' (', element('bdi', author.name || author.email), ')');
+}
+
+// showScope shows which commits the review is about.
+function showScope({ branch, since, commits = [] }) {
+  const about = box.querySelector('[data-since]');
+  about.replaceChildren();
+  if (since) describe(about, since);
+  if (branch) about.append(since ? ', ' : '', 'the merge base with ', element('bdi', branch));
+  const list = box.querySelector('[data-commits]');
+  list.hidden = commits.length === 0;
+  list.replaceChildren(...commits.map((commit) => {
+    const item = document.createElement('li');
+    item.append(element('code', commit.sha.slice(0, 12)), ' ');
+    describe(item, commit);
     return item;
   }));
 }
@@ -165,10 +182,11 @@ form.addEventListener('submit', (event) => {
   event.preventDefault();
   const verdict = event.submitter?.value ?? 'approve', comment = form.elements.comment.value;
   attempt(async () => {
-    const { payload, base = '', commits = [], rp_id: rpId, passkeys = [], passkey_required: required = false } = await ask('review-draft', { verdict, comment });
+    const answer = await ask('review-draft', { verdict, comment });
+    const { payload, base = '', rp_id: rpId, passkeys = [], passkey_required: required = false } = answer;
     const bytes = fromBase64(payload, 'The statement');
-    const says = statementOf(bytes, verdict, comment, base);
-    showCommits(commits);
+    const says = statementOf(bytes, verdict, comment, base, answer.commits ?? []);
+    showScope(answer);
     for (const place of box.querySelectorAll('[data-signed]')) place.textContent = says[place.dataset.signed];
     draft = { payload, bytes, rpId, passkeys };
     withPasskey.hidden = passkeys.length === 0;

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/lineage"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
@@ -179,8 +180,8 @@ func (s suite) TestAReviewCarriesThroughTwoUpdates(t *testing.T) {
 	g.want("when the branch has not what is claimed", "other", ledger.Attested)
 }
 
-// A merge is read with what the mainline meets under the policy of now, and by evidence that is trusted now, whatever
-// the background has reached. The mainline is derived first, so that no merge falls and rises again.
+// The mainline is derived before the merges that rest on it, so that none falls and rises again when a policy changes.
+// What a revoked key has signed for the mainline no longer counts for them at once.
 func (s suite) TestTheMainlineIsDerivedBeforeItsMerges(t *testing.T) {
 	g, ci, rita, mainline := s.newUpdate(t)
 	sue := g.NewSigner("cn=sue,ou=dev,o=acme")
@@ -198,8 +199,12 @@ func (s suite) TestTheMainlineIsDerivedBeforeItsMerges(t *testing.T) {
 	g.want("on a mainline that Sue has reviewed", "u", ledger.Promotable)
 	g.want("two steps above her review", "u2", ledger.Promotable)
 
-	g.SetContract(strings.Replace(updateContract, `"exclude_author":true`, `"exclude_author":true,"max_age":"1000h"`, 1))
-	for _, name := range []string{"u2", "u"} {
+	next := strings.Replace(updateContract, `"exclude_author":true`, `"exclude_author":true,"max_age":"1000h"`, 1)
+	_, err := g.SetPolicy(t.Context(), "acme", "api", must.Get(policy.Parse([]byte(next)))(t), 0, "host")
+	must.OK(t, err)
+	ci.Attest(g.ids["u2"], "test:go", ledger.Pass) // before the background has derived anything
+	must.OK(t, g.Settle(t.Context()))
+	for _, name := range []string{"m2", "u2", "u"} {
 		got := g.ReadCommit(g.ids[name])
 		if path := storetest.Path(got); got.State != ledger.Promotable || strings.Contains(path, "PROMOTABLE>") {
 			t.Errorf("%s under the next policy: %s, %s", name, got.State, path)
