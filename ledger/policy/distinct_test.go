@@ -76,7 +76,7 @@ func TestMoreSignaturesTakeNoStateAway(t *testing.T) {
 		before, _ := c.State(f, now)
 
 		e := drawEvidence(t)
-		e.Status, e.Attestation = ledger.Pass, "att_z"
+		e.Status, e.Attestation, e.Distrusted = ledger.Pass, "att_z", false
 		if rapid.Bool().Draw(t, "somebody new") {
 			e.Signer, e.Person = identity.DN{CN: "new", OU: "build", O: "acme"}, 99
 		}

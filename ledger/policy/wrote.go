@@ -103,7 +103,7 @@ func (w *writing) ways(r *Requirement, at int) (ways []way) {
 
 // since adds to a list who wrote the commits since the base of a review, if that is known.
 func since(spans map[string]*authors.Authorship, e *Evidence, list ...*authors.Authorship) []*authors.Authorship {
-	if span, ok := spans[e.Base]; ok {
+	if span, ok := spans[e.Base]; ok && e.IsReview() {
 		list = append(list, span)
 	}
 	return list
