@@ -123,7 +123,7 @@ func (c *Client) TransitionsPage(
 		ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha, "transitions"), parameters(), q)
 }
 
-// AddObjects records the objects of commits, and returns which of some commits are unknown.
+// AddObjects records the objects of commits, and returns those of o.Commits whose objects the ledger does not have.
 func (c *Client) AddObjects(ctx context.Context, org, repo string, o lineage.Objects) (unknown []string, err error) {
 	body, err := json.Marshal(o)
 	if err != nil {

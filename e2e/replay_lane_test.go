@@ -253,9 +253,7 @@ func (l *lane) state(what, who, commit string, isPass bool, base string) {
 	must.OK(l.t, l.record(who, payload))
 
 	words := []string{what, who, commit, word}
-	if what == "review" && base == "" {
-		words = append(words, "-")
-	} else if base != "" {
+	if base != "" {
 		words = append(words, base)
 	}
 	l.rules.note(words...)

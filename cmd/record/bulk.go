@@ -112,7 +112,7 @@ func describeCommit(ctx context.Context, p *cli.Program, c *cli.Connection, name
 	}
 }
 
-// sendHistory sends the objects of the commits from which a commit comes. What is recorded stays so without them.
+// sendHistory sends the objects of the commits from which a commit comes. If that fails, it only warns.
 func sendHistory(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, sha string) {
 	if err := registration.SendAncestors(ctx, c.Client, name.Org, name.Repo, sha); err != nil {
 		terminal.Printf(p.Stderr, "History not sent: reviews may not carry to merges of the commit. Cause: %s\n",

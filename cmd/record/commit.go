@@ -129,9 +129,9 @@ since the last time, on the mainline, in merge queues and on branches, and claim
 them, the oldest first; see docs/evidence.md. REV must be among the first parents
 of the repo's default branch, as origin has it. The command searches the heads of
 branches that the clone or the ledger has, checks nothing out, and examines at
-most 200 commits of the mainline and 500 heads, for at most 5 minutes. What
-'ledgerd attest --squash-of' and --merge-of would refuse is not claimed. If the
-ledger does not answer, it stops; run it again.`,
+most 200 commits of the mainline and 500 heads, for at most 5 minutes. It claims
+only what --squash-of and --merge-of of 'ledgerd attest' would accept. If the
+ledger stops responding, the command stops; run it again.`,
 		Example: `  ledgerd commit register acme/api HEAD --key mainline.key
   ledgerd commit register acme/api
   ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,

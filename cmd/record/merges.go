@@ -34,7 +34,7 @@ type mergeClaimer struct {
 	c      *cli.Connection
 	repo   cli.RepoName
 	signer *signing.Signer
-	// identity is the name of the signer, or "" if only the server can tell: then nothing is known to be claimed.
+	// identity is the name of the signer. If it is empty, only the server knows, and no earlier claim is recognized.
 	identity  string
 	claims    map[string][]merges.Claim // by commit, as far as they were read
 	described map[string]bool           // commits that were registered
@@ -186,13 +186,10 @@ func standing(list []ledger.MergeClaim, identity string) (claims []merges.Claim)
 	return claims
 }
 
-// recordAll records claims, after the objects of their commits.
+// recordAll records claims, each after the objects of its commits.
 func (m *mergeClaimer) recordAll(ctx context.Context, claims []gitrepo.Merge, started ledger.Time) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxRecordTime, fmt.Errorf("more than %v", maxRecordTime))
 	defer cancel()
-	if err := m.sendObjects(ctx, claims); err != nil {
-		return fmt.Errorf("nothing was claimed: %w", err)
-	}
 	return inOrder(claims, func(claim gitrepo.Merge) error { return m.record(ctx, claim, started) })
 }
 
@@ -221,15 +218,6 @@ func isRefused(err error) bool {
 	return ok && (e.Status == http.StatusUnprocessableEntity || e.Status == http.StatusConflict)
 }
 
-// sendObjects sends the objects of the commits that claims are about, as far as the ledger lacks them.
-func (m *mergeClaimer) sendObjects(ctx context.Context, claims []gitrepo.Merge) error {
-	commits, err := gitrepo.Repo{Dir: "."}.MergedHistory(ctx, claims)
-	if err != nil {
-		return err
-	}
-	return registration.SendObjects(ctx, m.c.Client, m.repo.Org, m.repo.Repo, commits)
-}
-
 // record signs a claim and records it, after the objects of its commits.
 func (m *mergeClaimer) record(ctx context.Context, claim gitrepo.Merge, started ledger.Time) error {
 	statement, err := mergeclaim.Statement(m.repo.String(), claim, started)
@@ -241,6 +229,13 @@ func (m *mergeClaimer) record(ctx context.Context, claim gitrepo.Merge, started 
 		return err
 	}
 
+	history, err := gitrepo.Repo{Dir: "."}.MergedHistory(ctx, claim)
+	if err != nil {
+		return err
+	}
+	if err := registration.SendObjects(ctx, m.c.Client, m.repo.Org, m.repo.Repo, history); err != nil {
+		return err
+	}
 	for _, sha := range []string{claim.Commit, claim.Parent, claim.Source} {
 		if !m.described[sha] {
 			if _, err := registration.Describe(ctx, m.c.Client, m.repo.Org, m.repo.Repo, sha); err != nil {

@@ -29,9 +29,9 @@ func newInit(p *cli.Program) *cobra.Command {
     tests, builds and scans, in yours for reviews and deployments
   - a write token for CI, in .ledgerd/ci.token
   - .ledgerd.yaml, so that commands need no ORG/REPO here; commit this file
-With --ci, it also writes a CI configuration that records tests, and creates a
-key for jobs that run on the default branch alone: they claim merges, and may
-attest nothing else. Otherwise it prints a configuration.
+With --ci, it also writes a CI configuration that records tests; otherwise it
+prints one. With --ci github or gitlab, it also creates a key for jobs of the
+default branch: they claim merges, and may attest nothing else.
 
 Nothing that exists is changed, so it can run again. What is in .ledgerd/ is
 secret: git ignores the folder in this clone. Store the key and the token as
@@ -195,7 +195,7 @@ func (s *setup) report() error {
 		if s.claims() {
 			terminal.Printf(s.p.Hints(), `
 Store %[1]s/mainline.key as a secret that only jobs of the default branch can
-read: docs/ci of ledgerd says how. Its claims count if the policy has
+read: docs/ci of ledgerd says how. Claims signed with it count if the policy has
 carry: [merge].
 `, folder)
 		}

@@ -16,21 +16,30 @@ import (
 //go:embed ci
 var examples embed.FS
 
-// A configuration is an example, and the file of a repository for which it is.
-type configuration struct{ example, file string }
+// A configuration is an example, the path to write it to, and its first lines there.
+type configuration struct{ example, file, head string }
+
+// The first lines of configurations.
+const (
+	headOfTests = "# Variable: LEDGERD_URL. Secrets: LEDGERD_TOKEN, from .ledgerd/ci.token, and LEDGERD_KEY, from\n" +
+		"# .ledgerd/ci.key. Replace ./test.sh. More, with a gate before a deployment: docs/ci of ledgerd\n"
+	headOfMainline = "# Variable: LEDGERD_URL. Secrets of the environment mainline, for the default branch alone:\n" +
+		"# LEDGERD_TOKEN, from .ledgerd/ci.token, and LEDGERD_MAINLINE_KEY, from .ledgerd/mainline.key.\n"
+)
 
 // configurations returns those of a kind of CI. The first records the result of tests.
 func configurations(kind string) []configuration {
 	switch kind {
 	case "gitlab":
-		return []configuration{{"gitlab-ci.yml", ".gitlab-ci.yml"}}
+		return []configuration{{"gitlab-ci.yml", ".gitlab-ci.yml", headOfTests}}
 	case "gitea":
-		return []configuration{{"gitea.yml", ".gitea/workflows/ledgerd.yml"}}
+		return []configuration{{"gitea.yml", ".gitea/workflows/ledgerd.yml", headOfTests}}
 	case "forgejo":
-		return []configuration{{"gitea.yml", ".forgejo/workflows/ledgerd.yml"}}
+		return []configuration{{"gitea.yml", ".forgejo/workflows/ledgerd.yml", headOfTests}}
 	}
 	return []configuration{
-		{"github.yml", ".github/workflows/ledgerd.yml"}, {"github-mainline.yml", ".github/workflows/mainline.yml"},
+		{"github.yml", ".github/workflows/ledgerd.yml", headOfTests},
+		{"github-mainline.yml", ".github/workflows/mainline.yml", headOfMainline},
 	}
 }
 
@@ -48,7 +57,7 @@ func (s *setup) createCI(context.Context, *cli.Connection) error {
 		if err != nil {
 			return err
 		}
-		adapted := adapt(string(text), s.org+"/"+s.repo)
+		adapted := c.head + adapt(string(text), s.org+"/"+s.repo)
 		if s.ci == "print" {
 			fmt.Fprintf(s.p.Hints(), "For CI, write this to %s, or run init with --ci:\n\n%s\n", c.file, adapted)
 			return nil
@@ -60,18 +69,12 @@ func (s *setup) createCI(context.Context, *cli.Connection) error {
 	return nil
 }
 
-// adapt returns an example for a repo, without its deployment: who deploys how is another
+// adapt returns the jobs of an example for a repo, without its deployment: who deploys how is another
 // decision.
 func adapt(example, repo string) string {
 	if i := regexp.MustCompile(`(?m)^ *deploy:$`).FindStringIndex(example); i != nil {
 		example = strings.TrimRight(example[:i[0]], "\n") + "\n"
 	}
 	_, jobs, _ := strings.Cut(example, "\n") // the name of the file
-	head := "# Variable: LEDGERD_URL. Secrets: LEDGERD_TOKEN, from .ledgerd/ci.token, and LEDGERD_KEY, from\n" +
-		"# .ledgerd/ci.key. Replace ./test.sh. More, with a gate before a deployment: docs/ci of ledgerd\n"
-	if !strings.Contains(jobs, "./test.sh") {
-		head = "# Variable: LEDGERD_URL. Secrets of the environment mainline, which admits the default branch alone:\n" +
-			"# LEDGERD_TOKEN, from .ledgerd/ci.token, and LEDGERD_MAINLINE_KEY, from .ledgerd/mainline.key.\n"
-	}
-	return head + strings.ReplaceAll(jobs, "acme/api", repo)
+	return strings.ReplaceAll(jobs, "acme/api", repo)
 }

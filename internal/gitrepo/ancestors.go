@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/ledger/lineage"
 )
 
@@ -62,35 +63,36 @@ func (o *objectStore) history(ctx context.Context, args ...string) (list []strin
 	return list, err
 }
 
-// MergedHistory returns the commits that say where the commits of claims come from: those that lead to the sources and
-// the parents from their merge bases, and to the commits. It lists each once, as far as the clone has them.
-func (g Repo) MergedHistory(ctx context.Context, claims []Merge) (list []string, err error) {
+// MergedHistory returns the commits that say where the commit of a claim comes from: those that lead to the source and
+// the parent from their merge bases, and to the commit. It lists each once, as far as the clone has them.
+func (g Repo) MergedHistory(ctx context.Context, m Merge) (list []string, err error) {
 	o, err := g.objects(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer o.close()
-	var ranges [][]string
-	for _, m := range claims {
-		ranges = append(ranges, []string{m.Source, "^" + m.Parent}, []string{m.Parent, "^" + m.Source},
-			[]string{m.Commit, "^" + m.Source, "^" + m.Parent})
-	}
-	return o.historyOf(ctx, ranges)
+	return o.historyOf(ctx, [][]string{
+		{m.Source, "^" + m.Parent}, {m.Parent, "^" + m.Source}, {m.Commit, "^" + m.Source, "^" + m.Parent},
+	})
 }
 
-// CommitObjects returns the objects of commits, in the order of the list. It leaves out those that the clone lacks.
+// CommitObjects returns the objects of commits, in the order of the list. It leaves out those that the clone lacks, and
+// those that the ledger refuses, such as one without a valid author.
 func (g Repo) CommitObjects(ctx context.Context, commits []string) (objects []lineage.Object, err error) {
 	o, err := g.objects(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer o.close()
-	present, err := o.present(ctx, "commit", commits)
+	sizes, err := o.sizes(ctx, "commit", commits)
 	if err != nil {
 		return nil, err
 	}
 
-	commits = slices.DeleteFunc(slices.Clone(commits), func(sha string) bool { return !present[sha] })
+	commits = slices.DeleteFunc(slices.Clone(commits), func(sha string) bool {
+		size, ok := sizes[sha]
+		return !ok || size > gitobject.MaxSize
+	})
 	command := o.command(ctx, "cat-file", "--batch", "--buffer")
 	command.Stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
 	var stdout bytes.Buffer
@@ -103,6 +105,9 @@ func (g Repo) CommitObjects(ctx context.Context, commits []string) (objects []li
 		object, err := readObject(reader, nil)
 		if err != nil {
 			return nil, fmt.Errorf("read commit objects: %w", err)
+		}
+		if _, err := gitobject.Parse(sha, object); err != nil {
+			continue // for the ledger, it is an object that is not known
 		}
 		objects = append(objects, lineage.Object{Commit: sha, Object: object})
 	}

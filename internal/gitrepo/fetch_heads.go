@@ -31,7 +31,7 @@ func (g Repo) FetchHeads(ctx context.Context, commits []string, attempt int) (mo
 		}
 		options = append(options, "--depth="+strconv.Itoa(max(depth, fetchDepths[attempt])))
 		if len(boundaries) <= maxBoundaries {
-			wanted = append(wanted, boundaries...) // they may be on no branch
+			wanted = append(boundaries, wanted...) // they may be on no branch
 		}
 	}
 
@@ -43,7 +43,7 @@ func (g Repo) FetchHeads(ctx context.Context, commits []string, attempt int) (mo
 			return false, err
 		}
 		left := maxFetches
-		if err := g.fetchSome(ctx, append(options, remoteName), wanted, &left); err != nil {
+		if err := g.fetchHalves(ctx, append(options, remoteName), wanted, &left); err != nil {
 			return false, err
 		}
 	}
@@ -84,7 +84,7 @@ func (g Repo) depth(ctx context.Context) (int, error) {
 	return strconv.Atoi(out)
 }
 
-// fetchSome fetches those of the commits that origin has, in at most so many fetches: git fetches none of a list if
+// fetchSome fetches those of the commits that origin has, with at most *left fetches: git fetches none of a list if
 // origin lacks one.
 func (g Repo) fetchSome(ctx context.Context, args, commits []string, left *int) error {
 	if len(commits) == 0 || *left == 0 {
@@ -94,9 +94,14 @@ func (g Repo) fetchSome(ctx context.Context, args, commits []string, left *int) 
 	if err := g.fetch(ctx, slices.Concat(args, commits)...); err == nil || ctx.Err() != nil {
 		return err
 	}
+	return g.fetchHalves(ctx, args, commits, left)
+}
+
+// fetchHalves is fetchSome, for a list that origin does not have as a whole.
+func (g Repo) fetchHalves(ctx context.Context, args, commits []string, left *int) error {
 	half := len(commits) / 2
 	if half == 0 {
-		return nil // origin has deleted it
+		return nil // origin has deleted it, or refuses to serve it
 	}
 	if err := g.fetchSome(ctx, args, commits[:half], left); err != nil {
 		return err

@@ -108,6 +108,9 @@ func (c *MergeChecker) Present(ctx context.Context, commits []string) (map[strin
 	return c.present(ctx, "commit", commits)
 }
 
+// IsShallow reports whether the clone lacks parents of commits.
+func (c *MergeChecker) IsShallow() bool { return c.shallow }
+
 // MergeBase returns a best common ancestor of two commits, or "" if the clone has none.
 func (c *MergeChecker) MergeBase(ctx context.Context, a, b string) (string, error) {
 	return c.line(ctx, "merge-base", a, b)
@@ -160,7 +163,7 @@ type mergeCheck struct {
 	*Merge
 }
 
-// check returns an error if the commit is not what the claim says, or if that cannot be found out.
+// check returns an error if the commit is not what the claim says, or if git cannot tell.
 func (c mergeCheck) check(ctx context.Context) error {
 	if err := c.readCommit(ctx); err != nil {
 		return err
@@ -243,13 +246,10 @@ func (c mergeCheck) checkUpdated(ctx context.Context, parents []string) error {
 		ledger.Short(c.Source))
 }
 
-// MaxRebased is how far a rebase may be from the commit on which it was put, by first parents.
-const MaxRebased = 200
-
 // checkOnto refuses a rebase that was not put on the parent.
 func (c mergeCheck) checkOnto(ctx context.Context) error {
 	out, err := c.Read(ctx, "rev-list", "--first-parent", "--skip=1",
-		"--max-count="+strconv.Itoa(MaxRebased), c.Commit)
+		"--max-count="+strconv.Itoa(attestation.MaxRebased), c.Commit)
 	if err != nil {
 		return err
 	}
@@ -257,10 +257,10 @@ func (c mergeCheck) checkOnto(ctx context.Context) error {
 	switch {
 	case slices.Contains(line, c.Parent):
 		return nil
-	case c.shallow && len(line) < MaxRebased:
+	case c.shallow && len(line) < attestation.MaxRebased:
 		return fmt.Errorf("this shallow clone lacks first parents of %s: %w", ledger.Short(c.Commit), ErrDeepen)
 	}
-	return noMergef("%s is not among the %d first parents before %s", ledger.Short(c.Parent), MaxRebased,
+	return noMergef("%s is not among the %d first parents before %s", ledger.Short(c.Parent), attestation.MaxRebased,
 		ledger.Short(c.Commit))
 }
 

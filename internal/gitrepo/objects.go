@@ -148,18 +148,34 @@ func (o *objectStore) emptyTree() string {
 
 // present reports which of the objects the repository has with this type.
 func (o *objectStore) present(ctx context.Context, kind string, ids []string) (map[string]bool, error) {
-	command := o.command(ctx, "cat-file", "--batch-check=%(objecttype) %(objectname)", "--buffer")
+	sizes, err := o.sizes(ctx, kind, ids)
+	present := make(map[string]bool, len(sizes))
+	for id := range sizes {
+		present[id] = true
+	}
+	return present, err
+}
+
+// sizes returns the sizes in bytes of those objects of a kind that the repository has.
+func (o *objectStore) sizes(ctx context.Context, kind string, ids []string) (map[string]int, error) {
+	command := o.command(ctx, "cat-file", "--batch-check=%(objecttype) %(objectname) %(objectsize)", "--buffer")
 	command.Stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
 	var stdout strings.Builder
 	command.Stdout = &stdout
 	if err := command.Run(); err != nil {
 		return nil, failure(command, "cat-file", err)
 	}
-	present := make(map[string]bool, len(ids))
+	sizes := make(map[string]int, len(ids))
 	for line := range strings.Lines(stdout.String()) {
-		if id, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), kind+" "); ok {
-			present[id] = true
+		fields := strings.Fields(line)
+		if len(fields) != 3 || fields[0] != kind {
+			continue
 		}
+		size, err := strconv.Atoi(fields[2])
+		if err != nil {
+			return nil, fmt.Errorf("read the size of an object: %w", err)
+		}
+		sizes[fields[1]] = size
 	}
-	return present, nil
+	return sizes, nil
 }

@@ -4,7 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/ledger/gitobject"
 )
 
 // Objects are read from every location where git stores them, and no temporary files
@@ -60,4 +64,28 @@ func TestGitObjectLocations(t *testing.T) {
 	check("alternates in the environment, as in a server hook", Repo{Dir: filepath.Join(elsewhere, "empty")})
 	t.Setenv("GIT_DIR", filepath.Join(f.Forest.Dir, ".git"))
 	check("GIT_DIR in the environment, as in any hook", Repo{Dir: elsewhere})
+}
+
+// Commit objects are those that the ledger takes, in the order of the list. One that it refuses would cost the request
+// all others.
+func TestCommitObjectsAreThoseThatTheLedgerTakes(t *testing.T) {
+	f := newForest(t)
+	first := f.Commit("file", "1\n")
+	tree := f.Git("rev-parse", "HEAD^{tree}")
+	long := strings.Repeat("a name ", 100)
+	odd := mustGit(t, f.Repo, "tree "+tree+"\nauthor "+long+"<a@b> 1 +0000\ncommitter C <c@d> 1 +0000\n\nodd\n",
+		"hash-object", "-t", "commit", "-w", "--stdin", "--literally")
+	large := mustGit(t, f.Repo, "tree "+tree+"\nauthor A <a@b> 1 +0000\ncommitter C <c@d> 1 +0000\n\n"+
+		strings.Repeat("x", gitobject.MaxSize), "hash-object", "-t", "commit", "-w", "--stdin")
+	last := f.Commit("file", "2\n")
+
+	objects, err := f.CommitObjects(t.Context(), []string{last, large, tree, odd, strings.Repeat("0", 40), first})
+	must.OK(t, err)
+	var got []string
+	for _, o := range objects {
+		got = append(got, o.Commit)
+	}
+	if want := []string{last, first}; !slices.Equal(got, want) {
+		t.Errorf("objects of %q, want %q", got, want)
+	}
 }

@@ -94,6 +94,9 @@ func (m *Merge) checkCommit(commit string) error {
 	return nil
 }
 
+// MaxRebased is how far a rebased commit may be from the one on which the branch was put, by first parents.
+const MaxRebased = 200
+
 // WhyNot says why a commit with a tree and parents is not what m claims. It is empty if it may be: where the commit of
 // the mainline is in the history of a rebase, and the source in that of an update, is not known.
 func (m *Merge) WhyNot(tree string, parents []string) string {

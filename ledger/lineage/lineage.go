@@ -91,17 +91,18 @@ func Between(g Graph, base, head string) (list []string, known bool, err error) 
 // maxBases limits the commits among which a merge base is looked for.
 const maxBases = 4
 
-// MergeBase returns the merge base of a commit, the head, and another one. It returns "" if there are several or none,
-// if the other one contains the head, or if the object of any commit that leads to the head alone is not known.
-func MergeBase(g Graph, head, other string) (string, error) {
+// MergeBase returns the merge base of a commit, the head, and another one, and the commits since then that lead to the
+// head, which is the first of them. It returns an empty base if there are several merge bases or none, if the other
+// commit contains the head, or if the object of any commit since then is not known.
+func MergeBase(g Graph, head, other string) (base string, list []string, err error) {
 	w := newWalk(g)
 	complete, err := w.divide(other, head)
 	if err != nil || !complete {
-		return "", err
+		return "", nil, err
 	}
 	list, known := w.ofHead()
 	if !known {
-		return "", nil
+		return "", nil, nil
 	}
 
 	var bases []string
@@ -113,12 +114,15 @@ func MergeBase(g Graph, head, other string) (string, error) {
 		}
 	}
 	if len(bases) > maxBases {
-		return "", nil
+		return "", nil, nil
 	}
-	return highest(g, bases)
+	if base, err = highest(g, bases); err != nil || base == "" {
+		return "", nil, err
+	}
+	return base, list, nil
 }
 
-// highest returns the one of some commits of which all others are ancestors, or "".
+// highest returns the commit of a list that descends from all others, or "" if none does.
 func highest(g Graph, commits []string) (string, error) {
 	for _, candidate := range commits {
 		isHighest := true

@@ -69,7 +69,7 @@ func TestMergeBase(t *testing.T) {
 	for name, test := range map[string]struct {
 		history     []string
 		head, other string
-		want        string // "" if there is none
+		want        string // empty for no merge base
 	}{
 		"a branch":                        {[]string{"m0", "t1 m0", "m1 m0"}, "t1", "m1", "m0"},
 		"the mainline has not moved":      {[]string{"m0", "t1 m0", "t2 t1"}, "t2", "m0", "m0"},
@@ -85,9 +85,13 @@ func TestMergeBase(t *testing.T) {
 		"the base is not known":         {[]string{"t1 m0", "m1 m0"}, "t1", "m1", "m0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := MergeBase(history(test.history...), test.head, test.other)
+			g := history(test.history...)
+			got, list, err := MergeBase(g, test.head, test.other)
 			if err != nil || got != test.want {
 				t.Errorf("%q, %v, want %q", got, err, test.want)
+			}
+			if want, _, _ := Between(g, test.want, test.head); got != "" && !slices.Equal(list, want) {
+				t.Errorf("since then %q, want %q", list, want)
 			}
 		})
 	}
@@ -153,7 +157,7 @@ func TestAnErrorOfTheGraphIsReturned(t *testing.T) {
 	_, err1 := IsAncestor(g, "a", "t1")
 	_, err2 := IsFirstParent(g, "a", "t1", 9)
 	_, _, err3 := Between(g, "a", "t1")
-	_, err4 := MergeBase(g, "t1", "a")
+	_, _, err4 := MergeBase(g, "t1", "a")
 	for _, err := range []error{err1, err2, err3, err4} {
 		if !errors.Is(err, broken) {
 			t.Errorf("error %v", err)
@@ -197,9 +201,15 @@ func TestBetweenAgainstModel(t *testing.T) {
 		if is, err := IsAncestor(g, base, head); err != nil || is && !ofHead[base] || regular && is != ofHead[base] {
 			t.Errorf("%s is an ancestor of %s: %t, %v in %v", base, head, is, err, nodes)
 		}
-		if b, err := MergeBase(g, head, base); err != nil || b != "" && !(ofHead[b] && ofBase[b]) ||
+		if b, since, err := MergeBase(g, head, base); err != nil || b != "" && !(ofHead[b] && ofBase[b]) ||
 			regular && b != modelBase(nodes, ofHead, ofBase) && !ofBase[head] {
 			t.Errorf("merge base of %s and %s: %q, %v in %v", head, base, b, err, nodes)
+		} else if b != "" {
+			for sha := range ofHead {
+				if !reached(nodes, b)[sha] && !slices.Contains(since, sha) {
+					t.Errorf("%s..%s: %v lacks %s, in %v", b, head, since, sha, nodes)
+				}
+			}
 		}
 		list, known, err := Between(g, base, head)
 		if err != nil || known && !ofHead[base] || regular && known != ofHead[base] {

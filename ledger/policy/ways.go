@@ -56,8 +56,8 @@ func (k *carrying) isTaken(r *Requirement, at int) bool {
 	})
 }
 
-// isReplaced reports whether other evidence takes the place of that at a position: evidence that is taken into account,
-// or evidence of the same commit, of which the latest counts whether it carries or not.
+// isReplaced reports whether newer evidence replaces that at a position: evidence that is taken into account, or any
+// of the same commit. An older result on a source never counts, even if the newer one does not carry.
 func (k *carrying) isReplaced(r *Requirement, at int) bool {
 	if k.next == nil {
 		k.link()

@@ -183,6 +183,18 @@ func TestEvidenceCarriesToACleanMerge(t *testing.T) {
 	}
 }
 
+// A claim has the commit of the mainline as its base, and is still no review of the commits since then.
+func TestAClaimOfAMergeIsNoReview(t *testing.T) {
+	c := must.Get(Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"merge:*","exclude_author":true}]}`)))(t)
+	claim := signed("cn=sue", "merge:update", ledger.Pass)
+	claim.Base = "base"
+	f := Facts{Attested: true, Proven: true, Authors: named("rita").Authors, Evidence: []Evidence{claim},
+		Spans: map[string]*authors.Authorship{"base": named("sue")}}
+	if d := c.Derive(f, policyNow); !d.Requirements[0].Met {
+		t.Errorf("the claim does not count: %s", d.Requirements[0].Reason)
+	}
+}
+
 // Somebody who is not in carry_signers, and claims a merge, may vouch for it with their own review, which says as much.
 func TestAPersonsClaimCarriesTheirOwnReviews(t *testing.T) {
 	c := must.Get(Parse([]byte(mergedReviews)))(t)
@@ -224,7 +236,7 @@ func TestMet(t *testing.T) {
 		}
 	}
 
-	// The reviewer must be another one than who tests, so without tests there is none.
+	// The reviewer must differ from the tester, so a commit without tests has no reviewer.
 	c = must.Get(Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"10s"},
 		{"state":"PROMOTABLE","predicate":"review:*","distinct_from":["ATTESTED"]}]}`)))(t)
 	met = c.Met(Facts{Attested: true, Evidence: []Evidence{at("cn=a", "test:go", 1000), at("cn=b", "review:code", 1000)}})

@@ -47,13 +47,16 @@ func (h *History) Between(rd txn.Reader, repoID int64, base, head string) (list 
 	return list, known, err
 }
 
-// MergeBase returns the merge base of a commit, the head, and another one, or "" if it is not known.
-func (h *History) MergeBase(rd txn.Reader, repoID int64, head, other string) (string, error) {
-	base, err := lineage.MergeBase(h.graph(rd, repoID), head, other)
+// MergeBase returns the merge base of a commit, the head, and another one, and the commits since then, the head first.
+// The base is empty if it is not known.
+func (h *History) MergeBase(rd txn.Reader, repoID int64, head, other string) (base string, commits []string,
+	err error,
+) {
+	base, commits, err = lineage.MergeBase(h.graph(rd, repoID), head, other)
 	if err != nil {
-		return "", fmt.Errorf("find the merge base of %s: %w", head, err)
+		return "", nil, fmt.Errorf("find the merge base of %s: %w", head, err)
 	}
-	return base, nil
+	return base, commits, nil
 }
 
 // graph returns the history of a repo.

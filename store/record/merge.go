@@ -66,9 +66,6 @@ func (re *Recorder) replacedClaims(t *txn.Tx, d *facts.Deriver, s *facts.Commit,
 
 var errUnprovenMerge = errors.New("the commit's object was unknown (register it, and claim again)")
 
-// maxRebased is how many commits a rebase may have put on the mainline.
-const maxRebased = 200
-
 // whyUnproven returns why a claim does not agree with the objects that the ledger has seen.
 // It is empty if it does.
 func (re *Recorder) whyUnproven(t *txn.Tx, s *facts.Commit, m *attestation.Merge) (string, error) {
@@ -111,12 +108,12 @@ func (re *Recorder) whyNotUpdated(t *txn.Tx, s *facts.Commit, m *attestation.Mer
 
 // whyNotRebased returns why a claim of a rebase does not agree with the history.
 func (re *Recorder) whyNotRebased(t *txn.Tx, s *facts.Commit, m *attestation.Merge) (string, error) {
-	is, err := re.history.IsFirstParent(t.Reader, s.RepoID, m.Parent.SHA, s.SHA, maxRebased)
+	is, err := re.history.IsFirstParent(t.Reader, s.RepoID, m.Parent.SHA, s.SHA, attestation.MaxRebased)
 	if err != nil || is {
 		return "", err
 	}
 	return fmt.Sprintf("%s is not known to be among the first %d that the commit follows by first parents",
-		ledger.Short(m.Parent.SHA), maxRebased), nil
+		ledger.Short(m.Parent.SHA), attestation.MaxRebased), nil
 }
 
 // addMerge records what a statement claims of a merge, if r is one. The commit's state is

@@ -36,12 +36,12 @@ func (re *Recorder) scopeOf(rd txn.Reader, repoID int64, sha, branch string) (sc
 	if err != nil || mainline == "" {
 		return scope, err
 	}
-	base, err := re.history.MergeBase(rd, repoID, sha, mainline)
-	if err != nil || base == "" {
+	base, since, err := re.history.MergeBase(rd, repoID, sha, mainline)
+	if err != nil || base == "" || len(since) > review.MaxCovered {
 		return scope, err
 	}
-	commits, known, err := re.history.Between(rd, repoID, base, sha)
-	if err != nil || !known || len(commits) > review.MaxCovered {
+	commits, known, err := history.Read(rd, repoID, since)
+	if err != nil || !known {
 		return scope, err
 	}
 
@@ -49,9 +49,9 @@ func (re *Recorder) scopeOf(rd txn.Reader, repoID int64, sha, branch string) (sc
 	for _, c := range commits {
 		scope.Commits = append(scope.Commits, covered(c))
 	}
-	since, known, err := history.Read(rd, repoID, []string{base})
+	first, known, err := history.Read(rd, repoID, []string{base})
 	if known {
-		scope.Since = new(covered(since[0]))
+		scope.Since = new(covered(first[0]))
 	}
 	return scope, err
 }

@@ -67,12 +67,25 @@ func TestClaimsAreMadeOnce(t *testing.T) {
 	}
 }
 
+// A commit that has more claims than the search would make gets no others, which is noted once.
+func TestClaimsOfOthersFillACommit(t *testing.T) {
+	h := newHistory(t)
+	h.known("topic", "T")
+	h.squash("C", "topic")
+	h.claimed("C<-A on B: squash", "C<-B on A: rebase", "C<-A on A: merge")
+	f := h.findWithin(func(l *limits) { l.claims = 2 })
+	if len(f.Claims) > 0 || len(f.Undecided) != 1 ||
+		!strings.Contains(f.Undecided[0].Error(), "more sources than the 3 ") {
+		t.Errorf("claims %v, undecided %v", f.Claims, f.Undecided)
+	}
+}
+
 // What was searched long ago is not searched again.
 func TestSearchEndsAtClaims(t *testing.T) {
 	h := newHistory(t)
 	h.known("topic", "T")
 	h.squash("C", "topic")
-	h.squash2("D")
+	h.change("D")
 	h.claimed("D<-A on C: squash")
 	later := func(n int) {
 		for range n {
@@ -94,7 +107,7 @@ func TestSearchEndsAtClaims(t *testing.T) {
 func TestSearchBeginsWithinARebase(t *testing.T) {
 	h := newHistory(t)
 	h.do("checkout -q topic")
-	h.squash2("T2")
+	h.change("T2")
 	h.do("checkout -q -b rebased", "rebase -q main", "tag C", "tag D C^", "checkout -q main", "merge -q --ff-only rebased")
 	h.known("topic", "T2")
 	if got := h.find("main", "B"); !slices.Equal(got, []string{"C<-T2 on B: rebase"}) {
@@ -109,8 +122,8 @@ func TestSearchBeginsWithinARebase(t *testing.T) {
 	}
 }
 
-// squash2 commits a change that no branch has.
-func (h *history) squash2(name string) {
+// change commits a change that no branch has.
+func (h *history) change(name string) {
 	h.Commit("d", name)
 	h.do("tag " + name)
 }
@@ -120,7 +133,7 @@ func TestOnlyTheMainlineIsTheParent(t *testing.T) {
 	for name, build := range map[string]func(h *history){
 		"a squash onto a commit of a branch that was merged": func(h *history) {
 			h.do("checkout -q -b stack A")
-			h.squash2("P")
+			h.change("P")
 			h.do("checkout -q main", "merge -q --no-ff --no-edit stack", "checkout -q -b on P")
 			h.Commit("c", "c")
 			h.do("tag T2", "checkout -q -b forge P")
@@ -131,13 +144,13 @@ func TestOnlyTheMainlineIsTheParent(t *testing.T) {
 		},
 		"a rebase onto an unmerged branch": func(h *history) {
 			h.do("checkout -q -b stack A")
-			h.squash2("P")
+			h.change("P")
 			h.do("checkout -q topic", "rebase -q stack", "tag R", "checkout -q main")
 			h.known("topic", "R", "T")
 		},
 		"an update from an unmerged branch": func(h *history) {
 			h.do("checkout -q -b stack A")
-			h.squash2("P")
+			h.change("P")
 			h.do("checkout -q topic", "merge -q --no-edit stack", "tag U", "checkout -q main")
 			h.known("topic", "U", "T")
 		},
@@ -145,7 +158,7 @@ func TestOnlyTheMainlineIsTheParent(t *testing.T) {
 			h.do("merge -q --no-ff --no-edit topic", "checkout -q -b other T")
 			h.Commit("s", "s")
 			h.do("tag S", "checkout -q -b queue T")
-			h.squash2("P")
+			h.change("P")
 			h.squash("Q", "S")
 			h.do("update-ref refs/remotes/origin/gh-readonly-queue/main/pr-1-x Q", "checkout -q main")
 			h.known("other", "S")
@@ -265,7 +278,7 @@ func TestSearchIsBounded(t *testing.T) {
 
 	for want, limit := range map[string]func(l *limits){
 		"3 heads of branches were not searched":                      func(l *limits) { l.heads = 2 },
-		"1 branches have 3 commits or more that main lacks":          func(l *limits) { l.branch = 3 },
+		"branches at least 3 commits ahead of main: 1; only their":   func(l *limits) { l.branch = 3 },
 		"may be a squash of any of 5 branches, and only the 2 most ": func(l *limits) { l.tries = 2 },
 		"may have more sources than the 2 that are claimed":          func(l *limits) { l.claims = 2 },
 		"more than 1 pairs of commits may be merges":                 func(l *limits) { l.checks = 1 },
@@ -285,7 +298,7 @@ func (h *history) findWithin(limit func(*limits)) *finder {
 	g, c := gitrepo.Repo{Dir: h.Dir}, h.Git("rev-parse", "C")
 	checker, err := g.MergeChecker(h.t.Context())
 	must.OK(h.t, err)
-	f := newFinder(checker, Query{Commit: c, Mainline: c, Branch: "main", Heads: h.heads})
+	f := newFinder(checker, Query{Commit: c, Mainline: c, Branch: "main", Heads: h.heads, Claims: h.query.Claims})
 	limit(&f.limits)
 	f.Timeout = f.limits.checkTime
 	must.OK(h.t, errors.Join(f.find(h.t.Context(), g), checker.Close()))

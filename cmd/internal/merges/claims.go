@@ -191,10 +191,10 @@ func (f *finder) isKept(made, found Claim) bool {
 func (f *finder) isEnough(commit string, made int) bool {
 	n := made + f.claimed[commit]
 	switch {
-	case n > f.limits.claims || f.checks > f.limits.checks:
+	case f.full[commit] || f.checks > f.limits.checks:
 		return true // which was noted
-	case n == f.limits.claims:
-		f.claimed[commit]++
+	case n >= f.limits.claims:
+		f.full[commit] = true
 		f.undecided(fmt.Errorf("commit %s may have more sources than the %d that are claimed", ledger.Short(commit), n))
 		return true
 	}
@@ -232,10 +232,12 @@ func (f *finder) explainSource(ctx context.Context, source, parent string) ([]st
 // explainMade claims a commit that no branch has had as the squash or the rebase of a branch. commits are those that it
 // brings to the mainline, the latest first.
 func (f *finder) explainMade(ctx context.Context, source string, commits []commit) (sources []string, err error) {
-	isHead := slices.ContainsFunc(f.named, func(h Head) bool { return h.SHA == source })
+	if slices.ContainsFunc(f.named, func(h Head) bool { return h.SHA == source }) {
+		return nil, nil
+	}
 	var path []step
 	for _, c := range slices.Backward(commits) {
-		if len(c.parents) != 1 || isHead {
+		if len(c.parents) != 1 {
 			return nil, nil
 		}
 		path = append(path, step{commit: c, parent: c.parents[0]})

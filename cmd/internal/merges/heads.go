@@ -142,13 +142,13 @@ func (f *finder) readBranches(ctx context.Context, heads []Head) error {
 	}
 
 	if long > 0 {
-		f.undecided(fmt.Errorf("%d branches have %d commits or more that %s lacks: only the latest were searched", long,
-			f.limits.branch, f.query.Branch))
+		f.undecided(fmt.Errorf("branches at least %d commits ahead of %s: %d; only their latest commits were searched",
+			f.limits.branch, f.query.Branch, long))
 	}
 	return nil
 }
 
-// branchLog reads commits that the mainline lacks, at most so many, the latest first.
+// branchLog reads commits that the mainline lacks, at most a number of them, the latest first.
 func (f *finder) branchLog(ctx context.Context, most int, heads ...string) ([]commit, error) {
 	args := append([]string{"--topo-order", "--max-count=" + strconv.Itoa(most)}, heads...)
 	return f.log(ctx, append(args, "^"+f.query.Mainline)...)
@@ -186,7 +186,7 @@ func (f *finder) update(c commit) (parent, source string, ok bool) {
 	return parent, source, true
 }
 
-// below returns the commits of a branch that updates with nothing between them have made into its head.
+// below returns the earlier heads of a branch from which consecutive updates led to its head, the newest first.
 func (f *finder) below(head string, commits []commit) (list []string) {
 	for _, c := range commits {
 		if c.sha != head {

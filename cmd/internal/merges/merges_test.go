@@ -109,9 +109,6 @@ func TestButtons(t *testing.T) {
 	update := func(h *history) { // U merges B into topic
 		h.do("checkout -q topic", "merge -q --no-edit main", "tag U", "checkout -q main")
 	}
-	squash := func(h *history, name, of string) {
-		h.do("merge -q --squash "+of, "commit -q -m "+name, "tag "+name)
-	}
 
 	for name, row := range map[string]struct {
 		build func(h *history)
@@ -123,7 +120,7 @@ func TestButtons(t *testing.T) {
 		}, []string{"C<-T on B: merge"}},
 		"GitHub, squash; Gitea, Forgejo, Bitbucket: the same": {func(h *history) {
 			h.pull(pull, "T")
-			squash(h, "C", "topic")
+			h.squash("C", "topic")
 		}, []string{"C<-T on B: squash"}},
 		"GitHub, rebase of one commit": {func(h *history) {
 			h.pull(pull, "T")
@@ -158,7 +155,7 @@ func TestButtons(t *testing.T) {
 			h.Commit("m", "m")
 			h.do("tag M", "checkout -q topic", "merge -q --no-edit main", "tag V", "checkout -q main")
 			h.pull(pull, "V")
-			squash(h, "C", "topic")
+			h.squash("C", "topic")
 		}, []string{"U<-T on B: update", "V<-U on M: update", "V<-T on M: update", "C<-V on M: squash", "C<-U on M: squash",
 			"C<-T on M: squash"}},
 		"an update, then a merge commit": {func(h *history) {
@@ -177,9 +174,9 @@ func TestButtons(t *testing.T) {
 			h.do("tag S")
 			h.pull("refs/pull/2/head", "second")
 			h.do("tag -f S second", "checkout -q -b queue main")
-			squash(h, "Q", "topic")
+			h.squash("Q", "topic")
 			h.pull("refs/remotes/origin/gh-readonly-queue/main/pr-1-x", "Q")
-			squash(h, "P", "second")
+			h.squash("P", "second")
 			h.pull("refs/remotes/origin/gh-readonly-queue/main/pr-2-x", "P")
 		}, []string{"Q<-T on B: squash", "P<-S on Q: squash"}},
 		"GitLab, merge commit": {func(h *history) {
@@ -200,7 +197,7 @@ func TestButtons(t *testing.T) {
 			second(h)
 			h.pull(request, "T2")
 			h.do("checkout -q -b squashed A")
-			squash(h, "S", "topic")
+			h.squash("S", "topic")
 			h.do("checkout -q main", "merge -q --no-ff --no-edit squashed", "tag C")
 		}, []string{"S<-T2 on A: squash", "C<-S on B: merge", "C<-T2 on B: rebase"}},
 		"GitLab, merge train": {func(h *history) {
@@ -234,13 +231,13 @@ func TestButtons(t *testing.T) {
 			h.pull(pull, "T")
 			h.pull("refs/pull/2/head", "T2")
 			h.do("checkout -q main")
-			squash(h, "C", "T")
-			squash(h, "D", "T2")
+			h.squash("C", "T")
+			h.squash("D", "T2")
 		}, []string{"C<-T on B: squash", "D<-T2 on C: squash"}},
 		"a file that the mainline has renamed": {func(h *history) {
 			h.pull(pull, "T")
 			h.do("mv a renamed", "commit -q -m rename", "tag M")
-			squash(h, "C", "topic")
+			h.squash("C", "topic")
 		}, []string{"C<-T on M: squash"}},
 		"nothing": {func(h *history) { h.Commit("d", "d"); h.pull(pull, "T") }, []string{}},
 	} {

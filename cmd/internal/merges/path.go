@@ -59,7 +59,7 @@ func (f *finder) readMainline(ctx context.Context) ([]step, error) {
 
 	switch {
 	case !w.isBelow:
-		return nil, f.whyNotOnMainline(ctx)
+		return nil, f.whyNotOnMainline()
 	case len(w.path) == 0:
 		return nil, nil
 	}
@@ -67,7 +67,8 @@ func (f *finder) readMainline(ctx context.Context) ([]step, error) {
 	for i, s := range w.path {
 		f.places[s.sha] = i
 	}
-	return w.path, errors.Join(f.readOlder(ctx, w.tip), f.checkEnd(ctx, w.path[0]))
+	f.checkEnd(w.path[0])
+	return w.path, f.readOlder(ctx, w.tip)
 }
 
 // follow reads the next commits of the mainline, up to one whose second parent was on it.
@@ -136,9 +137,9 @@ func (f *finder) laterThanBefore(ctx context.Context) (map[string]bool, error) {
 	return later, err
 }
 
-// isSwapped reports whether the second parent of a merge is the one that was on the mainline: so it is if somebody has
-// merged the mainline into a branch, and moved the mainline forward to that. It is known from what the forge says that
-// the mainline had before, or from a claim.
+// isSwapped reports whether the second parent of a merge is the one that was on the mainline. This happens if somebody
+// merges the mainline into a branch, and moves the mainline forward to the merge. It is known from what the forge says
+// that the mainline had before, or from a claim.
 func isSwapped(c commit, later map[string]bool, claims []Claim) (swapped, known bool) {
 	if len(c.parents) != 2 {
 		return false, true
@@ -161,29 +162,20 @@ func (f *finder) isBranch(sha string) bool {
 }
 
 // whyNotOnMainline returns why the commit of the query was not found on the mainline.
-func (f *finder) whyNotOnMainline(ctx context.Context) error {
+func (f *finder) whyNotOnMainline() error {
 	err := fmt.Errorf("commit %s is not among the first parents of %s (%s): %w", ledger.Short(f.query.Commit),
 		f.query.Branch, ledger.Short(f.query.Mainline), errNotOnMainline)
-	shallow, shallowErr := f.IsShallow(ctx)
-	switch {
-	case shallowErr != nil:
-		return shallowErr
-	case shallow:
+	if f.IsShallow() {
 		return fmt.Errorf("%w, or in this shallow clone, %w", err, gitrepo.ErrDeepen)
 	}
 	return err
 }
 
 // checkEnd notes that a shallow clone ends at the first step of a path.
-func (f *finder) checkEnd(ctx context.Context, first step) error {
-	if first.parent != "" {
-		return nil
-	}
-	shallow, err := f.IsShallow(ctx)
-	if shallow {
+func (f *finder) checkEnd(first step) {
+	if first.parent == "" && f.IsShallow() {
 		f.undecided(fmt.Errorf("the clone ends at %s: %w", ledger.Short(first.sha), gitrepo.ErrDeepen))
 	}
-	return err
 }
 
 // readOlder adds a commit of the mainline and those before it.

@@ -84,13 +84,14 @@ type finder struct {
 	query     Query
 	named     []Head            // of the query and the clone
 	branches  []*branch         // with commits that the mainline lacks
-	touchRead bool              // whether it was read what the branches change
+	touchRead bool              // whether readTouched has run
 	main      map[string]bool   // commits of the mainline, by first parents
 	places    map[string]int    // of those about which claims may be missing, oldest first
 	queued    map[string]bool   // commits of queues, which follow the mainline
 	confirmed map[pair]bool     // what git or the ledger have confirmed
 	refuted   map[claimKey]bool // what git has not
 	claimed   map[string]int    // the number of claims by commit
+	full      map[string]bool   // commits that have all the claims that they may have
 	checks    int
 	sources   map[string][]string
 	renamed   map[string]string // old names of files by the new ones; nil until they are needed
@@ -100,7 +101,7 @@ func newFinder(checker *gitrepo.MergeChecker, q Query) *finder {
 	f := &finder{MergeChecker: checker, limits: defaultLimits(), query: q,
 		main: make(map[string]bool), places: make(map[string]int), queued: make(map[string]bool),
 		confirmed: make(map[pair]bool), refuted: make(map[claimKey]bool), claimed: make(map[string]int),
-		sources: make(map[string][]string)}
+		full: make(map[string]bool), sources: make(map[string][]string)}
 	f.Timeout = f.limits.checkTime
 	return f
 }
@@ -114,7 +115,7 @@ type claimKey struct {
 	Claim
 }
 
-// A commit is what git says about one.
+// A commit is a commit of git, as git log prints it.
 type commit struct {
 	sha     string
 	parents []string

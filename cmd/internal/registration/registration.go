@@ -50,7 +50,7 @@ func tipsInFlight(ctx context.Context, c *client.Client, org, repo string) ([]le
 // Describe registers a commit with its object in the git work tree in the current folder, which says who wrote it. It
 // adds no branch and no changes, so the radar ignores it. If there is no such commit here, it does nothing and returns
 // false.
-func Describe(ctx context.Context, c *client.Client, org, repo, sha string) (isHere bool, err error) {
+func Describe(ctx context.Context, c *client.Client, org, repo, sha string) (registered bool, err error) {
 	git := gitrepo.Repo{Dir: "."}
 	if exists, err := git.Exists(ctx); err != nil || !exists {
 		return false, err
