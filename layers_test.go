@@ -231,9 +231,9 @@ var mayImport = map[string][]string{
 		"store/states", "store/txn", "store/webhooks",
 	},
 	"store/lists": {
-		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/policy/lint", "ledger/proof",
-		"ledger/proof/receipt", "store/backlog", "store/events", "store/facts", "store/overlaps", "store/policies",
-		"store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
+		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/policy/earlier", "ledger/policy/lint",
+		"ledger/proof", "ledger/proof/receipt", "store/backlog", "store/events", "store/facts", "store/overlaps",
+		"store/policies", "store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
 	},
 	"store/boards": {
 		"ledger", "ledger/attention", "ledger/identity", "ledger/radar", "store/facts", "store/lists", "store/orgs",
@@ -403,6 +403,7 @@ var mayImport = map[string][]string{
 		"ledger/radar", "ledger/where"},
 	"ledger/attention":              {"ledger", "ledger/identity", "ledger/policy", "ledger/review"},
 	"ledger/proof":                  {"ledger"},
+	"ledger/policy/earlier":         {"ledger", "ledger/internal/text", "ledger/policy"},
 	"ledger/policy/lint":            {"ledger", "ledger/identity", "ledger/internal/text", "ledger/policy"},
 	"ledger/policy/document":        {"ledger", "ledger/policy"},
 	"ledger/policy/internal/assign": {},

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/earlier"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -22,7 +22,7 @@ const (
 func (li *Lists) noteEarlier(rd txn.Reader, s *facts.Commit, statuses []ledger.RequirementStatus) error {
 	d := s.Deriver
 	isMainline := s.Branch == d.Repo.DefaultBranch || slices.Contains(s.ClaimedTargets(), s.Branch)
-	if s.Branch == "" || isMainline || !d.Contract.MissesReview(statuses) {
+	if s.Branch == "" || isMainline || !earlier.MissesReview(d.Contract, statuses) {
 		return nil
 	}
 	ids, err := earlierCommits(rd, s)
@@ -34,12 +34,12 @@ func (li *Lists) noteEarlier(rd txn.Reader, s *facts.Commit, statuses []ledger.R
 		return err
 	}
 
-	d.Contract.NoteEarlier(statuses, s.Tree, func(yield func(policy.Earlier) bool) {
+	earlier.Note(d.Contract, statuses, s.Tree, func(yield func(earlier.Commit) bool) {
 		for _, e := range commits {
 			e.Facts.Targets, e.Facts.Target = s.Facts.Targets, s.Facts.Target // they may be those that are asked about
 			e.Facts.Carried = nil                                             // who signed that has reviewed another commit
 			derived := d.Contract.Derive(e.Facts, rd.Now)
-			if !yield(policy.Earlier{Commit: e.SHA, Tree: e.Tree, Requirements: derived.Requirements}) {
+			if !yield(earlier.Commit{SHA: e.SHA, Tree: e.Tree, Requirements: derived.Requirements}) {
 				return
 			}
 		}
