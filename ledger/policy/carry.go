@@ -32,6 +32,14 @@ func (c *Contract) CarriesMerges() bool {
 	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Carry&CarryMerge != 0 })
 }
 
+// CarriesChanges reports whether evidence that covers changes may carry between commits with the same tree. If so,
+// Derive needs Source.Bases.
+func (c *Contract) CarriesChanges() bool {
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool {
+		return r.Carry&CarryTree != 0 && r.Covers == CoversChange
+	})
+}
+
 // carriable returns the evidence of other commits that may carry. Deployments do not, nor
 // does evidence that is about one commit only. If it is by too many names, only failures carry, and
 // f.NotCarried says so.

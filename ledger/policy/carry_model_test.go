@@ -22,7 +22,7 @@ const modelMonth = 30 * 24 * 3600 * 1000
 // claims.
 func modelWays(c Contract, r Requirement, f Facts, e Evidence) (ways []string) {
 	s := f.Sources[e.Source-1]
-	if s.SameTree && (r.Carry == CarryTree || r.Carry == CarryTree|CarryMerge) {
+	if s.SameTree && (r.Carry == CarryTree || r.Carry == CarryTree|CarryMerge) && modelTreeCarries(r, s, e) {
 		ways = append(ways, "tree")
 	}
 	for _, claim := range s.Claims {
@@ -32,6 +32,18 @@ func modelWays(c Contract, r Requirement, f Facts, e Evidence) (ways []string) {
 		}
 	}
 	return ways
+}
+
+// modelTreeCarries reports whether evidence of a source with the same tree carries. What covers changes needs a base
+// that the commit has, and everything between the base and the source must be known.
+func modelTreeCarries(r Requirement, s Source, e Evidence) bool {
+	_, allKnown := s.Spans[e.Base]
+	return r.Covers != "change" || modelIsRejection(r, e) || e.Base != "" && allKnown && s.Bases[e.Base]
+}
+
+// modelIsRejection reports whether evidence speaks against what a requirement asks for.
+func modelIsRejection(r Requirement, e Evidence) bool {
+	return (e.Status == "fail" || e.Status == "error") && !slices.Contains(r.Accept, e.Status) || e.Distrusted
 }
 
 // modelMainlineMeets reports whether the commit of the mainline that a claim names meets what it must: the requirement
@@ -61,8 +73,7 @@ func modelClaimCarries(r Requirement, s Source, claim MergeClaim, e Evidence) bo
 	if !mayClaim && !(isReview && modelCounted(modelClaimer(claim)) == modelCounted(e)) {
 		return false
 	}
-	isRejection := (e.Status == "fail" || e.Status == "error") && !slices.Contains(r.Accept, e.Status) || e.Distrusted
-	if isRejection || !isReview && r.Covers != "change" {
+	if modelIsRejection(r, e) || !isReview && r.Covers != "change" {
 		return true
 	}
 	_, allKnown := s.Spans[e.Base]

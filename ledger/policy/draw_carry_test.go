@@ -54,7 +54,7 @@ func drawSource(t *rapid.T) Source {
 		Authorship: drawAuthorship(t, "source"),
 		SameTree:   rapid.Bool().Draw(t, "same tree"),
 	}
-	s.Spans = drawSpans(t)
+	s.Spans, s.Bases = drawSpans(t), drawBases(t)
 	for i := range rapid.SampledFrom([]int{0, 1, 1, 2}).Draw(t, "claims") {
 		s.Claims = append(s.Claims, drawClaim(t, fmt.Sprintf("att_%s%d", s.Commit[:6], i)))
 	}
@@ -174,7 +174,7 @@ func TestDrawsReachCarrying(t *testing.T) {
 		return drawn{c, f, drawNow(t)}
 	})
 
-	const draws = 9000
+	const draws = 12_000
 	rules := maps.Clone(withoutRule)
 	maps.Copy(rules, withoutMergeRule)
 	decides := make(map[string]int)

@@ -28,12 +28,7 @@ func drawClaim(t *rapid.T, attestation string) MergeClaim {
 	claim.Side = &Side{
 		Commit:  strings.Repeat("b", 40),
 		Refused: rapid.SampledFrom([]string{"", "", "", "", "another tree"}).Draw(t, "refused"),
-		Met:     make(Met), Bases: make(map[string]bool),
-	}
-	for _, base := range []string{"b1", "b2"} {
-		if n := rapid.IntRange(0, 4).Draw(t, base+" is on the mainline"); n > 0 {
-			claim.Side.Bases[base] = n > 1
-		}
+		Met:     make(Met), Bases: drawBases(t),
 	}
 	if claim.Kind == "squash" || claim.Kind == "rebase" {
 		wrote := drawAuthorship(t, "merge")
@@ -41,6 +36,17 @@ func drawClaim(t *rapid.T, attestation string) MergeClaim {
 		claim.Side.Wrote = &wrote
 	}
 	return claim
+}
+
+// drawBases draws which bases a commit contains.
+func drawBases(t *rapid.T) map[string]bool {
+	bases := make(map[string]bool)
+	for _, base := range []string{"b1", "b2"} {
+		if n := rapid.IntRange(0, 4).Draw(t, base+" is contained"); n > 0 {
+			bases[base] = n > 1
+		}
+	}
+	return bases
 }
 
 // drawMet draws until when the mainline meets the requirements of a contract.
@@ -86,8 +92,12 @@ func drawMerges(t *rapid.T, c *Contract, f *Facts) {
 		if r.State == ledger.Deployed {
 			continue
 		}
-		r.Carry, r.CarrySigners = r.Carry|CarryMerge, drawPatterns(t, []string{keys(modelSigners).Draw(t, "may claim")})
 		r.Signers, r.Passkey = nil, false
+		if i == 0 && rapid.Bool().Draw(t, "the first by tree") {
+			r.State, r.Carry, r.CarrySigners, r.Covers, r.DistinctFrom = ledger.Attested, CarryTree, nil, CoversChange, nil
+			continue
+		}
+		r.Carry, r.CarrySigners = r.Carry|CarryMerge, drawPatterns(t, []string{keys(modelSigners).Draw(t, "may claim")})
 		if rapid.IntRange(0, 3).Draw(t, "of reviews") > 0 {
 			r.Predicate, r.Covers = "review:*", CoversChange
 		}
@@ -116,7 +126,7 @@ func drawMerges(t *rapid.T, c *Contract, f *Facts) {
 		}
 		if rapid.Bool().Draw(t, "all by Joe") {
 			s.Authorship = *joe()
-			if rapid.IntRange(0, 3).Draw(t, "who is a stranger") == 0 {
+			if rapid.Bool().Draw(t, "who is a stranger") {
 				s.KnownAuthors = nil
 			}
 		}
@@ -146,7 +156,7 @@ func changed(c Contract, f Facts, change func(c *Contract, f *Facts)) (Contract,
 	f.Evidence, f.Carried, f.Sources = slices.Clone(f.Evidence), slices.Clone(f.Carried), slices.Clone(f.Sources)
 	for i := range f.Sources {
 		s := &f.Sources[i]
-		s.Spans, s.Claims = maps.Clone(s.Spans), slices.Clone(s.Claims)
+		s.Spans, s.Bases, s.Claims = maps.Clone(s.Spans), maps.Clone(s.Bases), slices.Clone(s.Claims)
 		for j := range s.Claims {
 			if claim := &s.Claims[j]; claim.Side != nil {
 				side := *claim.Side
@@ -235,10 +245,15 @@ var withoutMergeRule = map[string]func(c *Contract, f *Facts){
 			}
 		}
 		for i := range f.Sources {
-			f.Sources[i].Spans["b0"] = joe()
+			f.Sources[i].Spans["b0"], f.Sources[i].Bases["b0"] = joe(), true
 		}
 		for side := range sides(f) {
 			side.Bases["b0"] = true
+		}
+	},
+	"by tree, the commit contains the base": func(_ *Contract, f *Facts) {
+		for i := range f.Sources {
+			f.Sources[i].Bases = map[string]bool{"b1": true, "b2": true}
 		}
 	},
 	"the base is on the mainline": func(_ *Contract, f *Facts) {

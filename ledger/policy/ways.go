@@ -51,9 +51,19 @@ func (k *carrying) take(r *Requirement, about []int) []int {
 // carries to the requirement.
 func (k *carrying) isTaken(r *Requirement, at int) bool {
 	e := &k.f.Evidence[at]
-	return e.Source == 0 || k.trees[e.Source-1] || slices.ContainsFunc(k.claims[e.Source-1], func(m *MergeClaim) bool {
+	return e.Source == 0 || k.carriesByTree(r, e) || slices.ContainsFunc(k.claims[e.Source-1], func(m *MergeClaim) bool {
 		return m.carries(r, e, &k.f.Sources[e.Source-1])
 	})
+}
+
+// carriesByTree reports whether evidence of a source carries to the requirement since both commits have the same tree.
+// What covers a change carries only from a base that the commit contains: on another one, the tree is another change.
+func (k *carrying) carriesByTree(r *Requirement, e *Evidence) bool {
+	if !k.trees[e.Source-1] {
+		return false
+	}
+	s := &k.f.Sources[e.Source-1]
+	return r.Covers != CoversChange || e.blocks(r) || s.isSince(e.Base, s.Bases)
 }
 
 // isReplaced reports whether newer evidence replaces that at a position: evidence that is taken into account, or any
@@ -131,12 +141,21 @@ func (m *MergeClaim) carries(r *Requirement, e *Evidence, s *Source) bool {
 	if !isOwn && !matchesAny(r.CarrySigners, m.Signer) {
 		return false
 	}
-	blocks := e.Distrusted || e.Status.IsFailure() && !slices.Contains(r.Accept, e.Status)
-	if m.Side == nil || blocks || !e.IsReview() && r.Covers != CoversChange {
+	if m.Side == nil || e.blocks(r) || !e.IsReview() && r.Covers != CoversChange {
 		return true
 	}
-	_, known := s.Spans[e.Base]
-	return known && m.Side.Bases[e.Base]
+	return s.isSince(e.Base, m.Side.Bases)
+}
+
+// blocks reports whether e keeps a commit from meeting the requirement.
+func (e *Evidence) blocks(r *Requirement) bool {
+	return e.Distrusted || e.Status.IsFailure() && !slices.Contains(r.Accept, e.Status)
+}
+
+// isSince reports whether all commits from the base of a review of the source are known, and the base is contained.
+func (s *Source) isSince(base string, contained map[string]bool) bool {
+	_, known := s.Spans[base]
+	return known && contained[base]
 }
 
 // by returns evidence by the signer of the claim.

@@ -82,7 +82,7 @@ func (w *writing) ways(r *Requirement, at int) (ways []way) {
 	}
 
 	source, from := &w.list[e.Source], &k.f.Sources[e.Source-1]
-	if k.trees[e.Source-1] {
+	if k.carriesByTree(r, e) {
 		ways = append(ways, way{nil, since(from.Spans, e, own, source)})
 	}
 	for _, claim := range k.claims[e.Source-1] {

@@ -140,6 +140,15 @@ func (h *history) spans(sha string, evidence []policy.Evidence) map[string]*auth
 	return spans
 }
 
+// contained says which of the bases a commit contains.
+func (h *history) contained(commit string, bases map[string]*authors.Authorship) map[string]bool {
+	contained := make(map[string]bool)
+	for base := range bases {
+		contained[base] = h.reach(commit)[base]
+	}
+	return contained
+}
+
 // side says what a claim rests on.
 func (h *history) side(commit string, c mergeClaim, bases map[string]*authors.Authorship) *policy.Side {
 	side := &policy.Side{Commit: c.parent}
@@ -150,10 +159,7 @@ func (h *history) side(commit string, c mergeClaim, bases map[string]*authors.Au
 	parent := h.facts[c.parent]
 	h.inherit(c.parent, parent)
 	side.Met = h.contract.Met(parent.Facts)
-	side.Bases = make(map[string]bool)
-	for base := range bases {
-		side.Bases[base] = h.reach(c.parent)[base]
-	}
+	side.Bases = h.contained(c.parent, bases)
 	if c.Kind == string(attestation.Squashed) || c.Kind == string(attestation.Rebased) {
 		o := h.facts[commit].object
 		side.Wrote = &authors.Authorship{Proven: true, Authors: append([]ledger.Author{o.author}, o.others[1:]...)}
@@ -174,6 +180,9 @@ func (h *history) inherit(commit string, k *known) {
 				Authors: o.Authors, AuthorPeople: o.AuthorPeople, KnownAuthors: o.KnownAuthors, Proven: o.Proven,
 			},
 			Spans: h.spans(id, o.Evidence),
+		}
+		if s.SameTree {
+			s.Bases = h.contained(commit, s.Spans)
 		}
 		latest := make(map[int64]mergeClaim)
 		for _, c := range k.claims {

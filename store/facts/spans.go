@@ -53,8 +53,9 @@ func (fa *Facts) GatherSpans(rd txn.Reader, list []*Commit) error {
 func (fa *Facts) gatherSpans(rd txn.Reader, s *Commit, all *[]wrote) error {
 	s.Gap, s.Facts.Spans = false, nil
 	for i := range s.Facts.Sources {
-		s.Facts.Sources[i].Spans = nil
+		s.Facts.Sources[i].Spans, s.Facts.Sources[i].Bases = nil, nil
 	}
+	contract := s.Deriver.Contract
 	for _, evidence := range [][]policy.Evidence{s.Facts.Evidence, s.Facts.Carried} {
 		for i := range evidence {
 			e := &evidence[i]
@@ -62,10 +63,11 @@ func (fa *Facts) gatherSpans(rd txn.Reader, s *Commit, all *[]wrote) error {
 				continue
 			}
 
-			spans, head, needed := &s.Facts.Spans, s.SHA, s.Deriver.Contract.ExcludesAuthor()
+			spans, head, needed := &s.Facts.Spans, s.SHA, contract.ExcludesAuthor()
 			if e.Source != 0 {
 				from := &s.Facts.Sources[e.Source-1]
-				spans, head, needed = &from.Spans, from.Commit, needed || slices.ContainsFunc(from.Claims, isAlive)
+				spans, head = &from.Spans, from.Commit
+				needed = needed || slices.ContainsFunc(from.Claims, isAlive) || from.SameTree && contract.CarriesChanges()
 			}
 			if !needed {
 				continue
@@ -114,29 +116,41 @@ func (fa *Facts) spanOf(rd txn.Reader, s *Commit, head string, e *policy.Evidenc
 	return nil
 }
 
-// gatherSides reads what the claims about a source of a commit rest on.
-func (fa *Facts) gatherSides(rd txn.Reader, s *Commit, from *policy.Source, all *[]wrote) error {
+// gatherSides reads what the claims about a source of a commit rest on, and which bases of reviews of the source the
+// commit contains.
+func (fa *Facts) gatherSides(rd txn.Reader, s *Commit, from *policy.Source, all *[]wrote) (err error) {
+	if from.SameTree && s.Deriver.Contract.CarriesChanges() {
+		if from.Bases, err = fa.containedBases(rd, s, from, s.SHA); err != nil {
+			return err
+		}
+	}
 	for i := range from.Claims {
 		side := from.Claims[i].Side
 		if side == nil || side.Refused != "" {
 			continue
 		}
-
-		side.Bases = make(map[string]bool)
-		for base := range from.Spans {
-			contains, err := fa.history.IsAncestor(rd, s.RepoID, base, side.Commit)
-			if err != nil {
-				return err
-			}
-			side.Bases[base] = contains
-			s.Gap = s.Gap || !contains
+		if side.Bases, err = fa.containedBases(rd, s, from, side.Commit); err != nil {
+			return err
 		}
-
 		if err := fa.writersOfMerge(rd, s, from.Claims[i].Kind, side, all); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// containedBases returns which bases of reviews of a source of a commit another one contains.
+func (fa *Facts) containedBases(rd txn.Reader, s *Commit, from *policy.Source, sha string) (map[string]bool, error) {
+	bases := make(map[string]bool)
+	for base := range from.Spans {
+		contains, err := fa.history.IsAncestor(rd, s.RepoID, base, sha)
+		if err != nil {
+			return nil, err
+		}
+		bases[base] = contains
+		s.Gap = s.Gap || !contains
+	}
+	return bases, nil
 }
 
 // The limits of what is read of one commit. Beyond them, it is not known who wrote what a review is about.

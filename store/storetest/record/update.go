@@ -256,6 +256,22 @@ func (s suite) TestAReviewOfAStackedBranchDoesNotCoverWhatIsBelow(t *testing.T) 
 	g.want("with the base on the mainline", "squash", ledger.Promotable)
 }
 
+// A squash of that branch onto the mainline has the same files, but its change is more than what was reviewed.
+func (s suite) TestAReviewOfAStackedBranchDoesNotCarryByTree(t *testing.T) {
+	g, ci, rita, _ := s.newUpdate(t)
+	g.SetContract(strings.ReplaceAll(updateContract, `"carry":["merge"],
+		"carry_signers":["cn=mainline,ou=build,o=acme"]`, `"carry":["tree"]`))
+	g.send("t1")
+	g.commit("s1", "Tom", "t2")
+	g.ids["squash"], g.objects["squash"] = storetest.ObjectOn(g.ids["m0"], len(g.ids), "Max", 99)
+	g.register("s1", "squash")
+	ci.Attest(g.ids["squash"], "test:go", ledger.Pass)
+	g.review(rita, "s1", "t2")
+	g.want("with the base on the branch below", "squash", ledger.Attested)
+	g.review(rita, "s1", "m0")
+	g.want("with the base on the mainline", "squash", ledger.Promotable)
+}
+
 // A claim by somebody who may not speak for the mainline carries their own reviews alone.
 func (s suite) TestAClaimOfAPersonCarriesTheirOwnReviews(t *testing.T) {
 	g, _, rita, _ := s.newUpdate(t)
