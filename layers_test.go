@@ -154,7 +154,9 @@ var mayImport = map[string][]string{
 	"server/web/draw":       {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/commitview": {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/format":     {"ledger", "ledger/identity"},
-	"server/web/policytext": {"ledger", "ledger/identity", "ledger/policy", "ledger/radar", "server/web/format"},
+	"server/web/policytext": {
+		"ledger", "ledger/identity", "ledger/policy", "ledger/policy/conflicts", "ledger/radar", "server/web/format",
+	},
 	// HTTP helpers of the API and the pages.
 	"server/internal/live":   {"ledger", "ledger/eventstream", "server/internal/wire", "store"},
 	"server/internal/wire":   {"ledger", "server/internal/budget"},
@@ -206,15 +208,15 @@ var mayImport = map[string][]string{
 		"ledger", "store/sqldb", "store/txn",
 	},
 	"store/facts": {
-		"ledger", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/radar",
-		"store/backlog", "store/events", "store/history", "store/internal/envelope", "store/policies",
-		"store/radarindex", "store/signers", "store/sqldb", "store/txn",
+		"ledger", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/identity", "ledger/policy",
+		"ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/events", "store/history",
+		"store/internal/envelope", "store/policies", "store/radarindex", "store/signers", "store/sqldb", "store/txn",
 	},
 	"store/history": {
 		"ledger", "ledger/gitobject", "ledger/identity", "ledger/lineage", "store/txn",
 	},
 	"store/overlaps": {
-		"ledger", "ledger/gitobject", "ledger/policy", "ledger/radar", "store/backlog", "store/events",
+		"ledger", "ledger/gitobject", "ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/events",
 		"store/facts", "store/policies", "store/radarindex", "store/sqldb", "store/txn",
 	},
 	"store/states": {
@@ -250,9 +252,9 @@ var mayImport = map[string][]string{
 		"store/sqldb", "store/states", "store/txn",
 	},
 	"store/recheck": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/policy", "ledger/radar",
-		"store/backlog", "store/facts", "store/history", "store/overlaps", "store/radarindex", "store/states",
-		"store/txn",
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/policy",
+		"ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/facts", "store/history", "store/overlaps",
+		"store/radarindex", "store/states", "store/txn",
 	},
 	"store/upkeep": {
 		"ledger", "store/access", "store/backlog", "store/events", "store/facts", "store/orgs", "store/overlaps",
@@ -278,7 +280,7 @@ var mayImport = map[string][]string{
 	},
 	"store/engine":     {"store/sqldb"},
 	"store/postgres":   {"store/engine", "store/sqldb"},
-	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
+	"store/radarindex": {"ledger", "ledger/policy/conflicts", "ledger/radar"},
 	// What tests of the storage need.
 	"store/storetest": {
 		"internal/must", "internal/oidc/oidctest", "internal/sigstoretest", "internal/testenv", "ledger",
@@ -296,7 +298,8 @@ var mayImport = map[string][]string{
 		"store/storetest/record", "store/storetest/states", "store/storetest/webhooks",
 	},
 	"store/storetest/overlaps": {
-		"internal/must", "internal/testenv", "ledger", "ledger/policy", "ledger/radar", "store", "store/storetest",
+		"internal/must", "internal/testenv", "ledger", "ledger/policy", "ledger/policy/conflicts", "ledger/radar",
+		"store", "store/storetest",
 	},
 	"store/storetest/record": {
 		"internal/must", "internal/testenv", "ledger", "ledger/attention", "ledger/attestation", "ledger/identity",
@@ -398,11 +401,13 @@ var mayImport = map[string][]string{
 	},
 	"ledger/authors": {"ledger", "ledger/identity"},
 	"ledger/policy": {"ledger", "ledger/authors", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
-		"ledger/policy/internal/assign", "ledger/policy/internal/fields", "ledger/radar", "ledger/where"},
+		"ledger/policy/conflicts", "ledger/policy/internal/assign", "ledger/policy/internal/fields", "ledger/radar",
+		"ledger/where"},
 	"ledger/policy/internal/fields": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/radar", "ledger/where"},
 	"ledger/attention":              {"ledger", "ledger/identity", "ledger/policy", "ledger/review"},
 	"ledger/proof":                  {"ledger"},
+	"ledger/policy/conflicts":       {"ledger", "ledger/internal/text", "ledger/radar"},
 	"ledger/policy/earlier":         {"ledger", "ledger/internal/text", "ledger/policy"},
 	"ledger/policy/lint":            {"ledger", "ledger/identity", "ledger/internal/text", "ledger/policy"},
 	"ledger/policy/document":        {"ledger", "ledger/policy"},
@@ -413,7 +418,7 @@ var mayImport = map[string][]string{
 	"ledger/search":                 {"ledger", "ledger/identity", "ledger/internal/text"},
 	"ledger/settings":               {"ledger", "ledger/internal/text", "ledger/member"},
 	"ledger/where":                  {"ledger/internal/text"},
-	"ledger/policy/policytest":      {"ledger/policy"}, // for tests
+	"ledger/policy/policytest":      {"ledger/policy", "ledger/policy/conflicts"}, // for tests
 	"ledger/eventstream":            {"ledger", "ledger/identity", "ledger/internal/text", "ledger/radar"},
 	"ledger/internal/glob":          {"ledger/internal/text"},
 	"ledger/proof/receipt":          {"ledger", "ledger/attestation", "ledger/identity", "ledger/proof"},

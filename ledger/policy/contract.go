@@ -6,13 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
-	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 )
 
 // Rules is the version of the rules by which new contracts are read. Version 1 had no number.
@@ -30,8 +29,8 @@ type Contract struct {
 	// Exceptions says whose exceptions count. The zero value means nobody's.
 	Exceptions ExceptionRule `json:"exceptions,omitzero"`
 	// Artifacts says who links artifacts with commits.
-	Artifacts ArtifactRule  `json:"artifacts,omitzero"`
-	Radar     RadarSettings `json:"radar"`
+	Artifacts ArtifactRule       `json:"artifacts,omitzero"`
+	Radar     conflicts.Settings `json:"radar"`
 }
 
 // An ExceptionRule says whose exceptions count, and for how long.
@@ -67,20 +66,6 @@ func (r TargetRule) Targets(defaultBranch string, claimed []string) []string {
 	return append([]string{defaultBranch}, claimed...)
 }
 
-// RadarSettings configures Conflict Radar for a repo.
-type RadarSettings struct {
-	Enabled bool `json:"enabled"`
-	// Notify is the lowest level that causes an event.
-	Notify radar.Level `json:"notify"`
-	// Block is the lowest level at which an overlap blocks the later commit from
-	// PROMOTABLE. NoLevel blocks nothing.
-	Block radar.Level `json:"block"`
-	// Ignore holds globs of paths to ignore.
-	Ignore []string `json:"ignore"`
-	// MaxAge is how long a tip is in flight.
-	MaxAge ledger.Duration `json:"max_age"`
-}
-
 // RecordFields returns the names of the members that a Policy has in addition to those
 // of its Contract. The ledger sets them, and ignores them in requests, so that clients
 // can edit a policy and send it back.
@@ -110,13 +95,8 @@ func Default() Contract {
 		Rules:        Rules,
 		Requirements: []Requirement{tests, review, deploy},
 		Targets:      AllTargets,
-		Radar:        defaultRadar(),
+		Radar:        conflicts.Default(),
 	}
-}
-
-func defaultRadar() RadarSettings {
-	return RadarSettings{Enabled: true, Notify: radar.Low, Block: radar.NoLevel,
-		MaxAge: ledger.Duration(30 * 24 * time.Hour)}
 }
 
 // Canonical returns the contract as one line of JSON, with its defaults and with members

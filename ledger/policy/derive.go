@@ -12,7 +12,7 @@ type Derivation struct {
 	// Standing is what the evidence gives now, as Standing returns it.
 	Standing ledger.State
 	// Requirements holds the status of each requirement, in the contract's order. If
-	// RadarSettings.Blocks, the radar's requirement is last.
+	// conflicts.Settings.Blocks, the radar's requirement is last.
 	Requirements []ledger.RequirementStatus
 	// RolledBack holds the rollbacks that shut gates: no deployment to their environment has counted
 	// since, and no exception is in force. They are in the order of the environments.
@@ -97,7 +97,7 @@ func (v *evaluation) radarStatus() *ledger.RequirementStatus {
 		return nil
 	}
 	var s ledger.RequirementStatus
-	s, v.radarExpires = v.c.Radar.evaluate(v.f, v.now)
+	s, v.radarExpires = v.c.Radar.Status(v.f.Branch, v.f.Target, v.f.Overlaps, v.now)
 	return &s
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -23,7 +24,7 @@ const drawnFrom = 2 * modelMonth
 // drawContract returns a contract in the form that Parse returns.
 func drawContract(t *rapid.T) Contract {
 	c := Contract{Rules: Rules, Requirements: make([]Requirement, rapid.IntRange(0, 4).Draw(t, "requirements")),
-		Radar: defaultRadar()}
+		Radar: conflicts.Default()}
 	for i := range c.Requirements {
 		c.Requirements[i] = drawRequirement(t)
 		if rapid.Bool().Draw(t, "named") {
@@ -157,7 +158,7 @@ func drawNotRolledBack(t *rapid.T) Facts {
 		})
 	}
 	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "overlaps") {
-		f.Overlaps = append(f.Overlaps, OpenOverlap{
+		f.Overlaps = append(f.Overlaps, conflicts.Open{
 			Level:  rapid.SampledFrom([]radar.Level{radar.Low, radar.Medium, radar.High}).Draw(t, "level"),
 			Commit: rapid.SampledFrom([]string{"c0ffee", "decade"}).Draw(t, "other"),
 			Path:   rapid.SampledFrom([]string{"a.go", "cmd/main.go"}).Draw(t, "path"),

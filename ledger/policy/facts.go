@@ -1,12 +1,10 @@
 package policy
 
 import (
-	"strings"
-
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 )
 
 // Evidence is the part of an attestation that Derive needs.
@@ -136,8 +134,8 @@ type Facts struct {
 	// Deployed reports whether the commit is DEPLOYED and was not rolled back.
 	Deployed bool
 	// Overlaps holds the commit's open overlaps with earlier commits. It is used only if
-	// RadarSettings.Blocks.
-	Overlaps []OpenOverlap
+	// conflicts.Settings.Blocks.
+	Overlaps []conflicts.Open
 	// Verdicts holds what expressions say of the evidence, for every Requirement.Expression.
 	Verdicts Verdicts
 	// Exceptions holds the exceptions recorded for the commit, by anybody. It is used only
@@ -224,36 +222,4 @@ type Exception struct {
 	// Until is when it ends. An exception that ends when it is recorded, or before, ends
 	// its predecessor.
 	Until ledger.Time
-}
-
-// An OpenOverlap is an overlap of the commit with one that was registered earlier.
-type OpenOverlap struct {
-	Level radar.Level
-	// Commit and Branch identify the earlier commit.
-	Commit string
-	Branch string
-	// Path is the strongest path, and Reason is why the two overlap there.
-	Path   string
-	Reason radar.Reason
-	// Until is when the overlap ends because a commit reaches max_age; zero for never.
-	Until ledger.Time
-}
-
-// String names the level, the other branch (or commit, if it has none), the
-// path and the reason.
-func (o OpenOverlap) String() string {
-	var b strings.Builder
-	b.WriteString(o.Level.String() + " with ")
-	if o.Branch != "" {
-		b.WriteString(o.Branch)
-	} else {
-		b.WriteString(ledger.Short(o.Commit))
-	}
-	if o.Path != "" {
-		b.WriteString(" at " + o.Path)
-	}
-	if o.Reason != "" {
-		b.WriteString(" (" + strings.ReplaceAll(string(o.Reason), "_", " ") + ")")
-	}
-	return b.String()
 }

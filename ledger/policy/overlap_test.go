@@ -2,35 +2,35 @@ package policy
 
 import (
 	"testing"
-	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 func TestRadarBlock(t *testing.T) {
 	c := mustParse(t, `{"state":"ATTESTED","predicate":"test:*"}`)
-	high := OpenOverlap{Level: radar.High, Commit: "8dd9", Branch: "feature/x", Path: "cmd/root.go",
+	high := conflicts.Open{Level: radar.High, Commit: "8dd9", Branch: "feature/x", Path: "cmd/root.go",
 		Reason: radar.SameLines}
-	medium := OpenOverlap{Level: radar.Medium, Commit: "0a0a", Path: "go.mod", Reason: radar.SameFile}
+	medium := conflicts.Open{Level: radar.Medium, Commit: "0a0a", Path: "go.mod", Reason: radar.SameFile}
 
 	for name, test := range map[string]struct {
 		block    radar.Level
-		overlaps []OpenOverlap
+		overlaps []conflicts.Open
 		want     ledger.State
 		reason   string
 	}{
-		"no level blocks": {radar.NoLevel, []OpenOverlap{high}, ledger.Promotable, ""},
+		"no level blocks": {radar.NoLevel, []conflicts.Open{high}, ledger.Promotable, ""},
 		"no overlap": {radar.High, nil, ledger.Promotable,
 			"no open overlap of level HIGH with an earlier commit"},
-		"a lower level": {radar.High, []OpenOverlap{medium}, ledger.Promotable,
+		"a lower level": {radar.High, []conflicts.Open{medium}, ledger.Promotable,
 			"no open overlap of level HIGH with an earlier commit"},
 		"no overlap of any level": {radar.Low, nil, ledger.Promotable,
 			"no open overlap of level LOW or above with an earlier commit"},
-		"the blocking level": {radar.High, []OpenOverlap{medium, high}, ledger.Attested,
+		"the blocking level": {radar.High, []conflicts.Open{medium, high}, ledger.Attested,
 			"overlaps with 1 earlier commit: HIGH with feature/x at cmd/root.go (same lines); " +
 				"rebase once it has landed, then push again"},
-		"the blocking level and a higher one": {radar.Medium, []OpenOverlap{medium, high}, ledger.Attested,
+		"the blocking level and a higher one": {radar.Medium, []conflicts.Open{medium, high}, ledger.Attested,
 			"overlaps with 2 earlier commits: HIGH with feature/x at cmd/root.go (same lines) and " +
 				"MEDIUM with 0a0a at go.mod (same file); rebase once they have landed, then push again"},
 	} {
@@ -59,31 +59,6 @@ func TestRadarBlock(t *testing.T) {
 				t.Error("a disabled radar has a requirement")
 			}
 			c.Radar.Enabled = true
-		})
-	}
-}
-
-func TestRadarSettingsSeesAll(t *testing.T) {
-	now := RadarSettings{Enabled: true, Ignore: []string{"go.sum"}, MaxAge: ledger.Duration(time.Hour)}
-
-	for name, test := range map[string]struct {
-		change func(*RadarSettings)
-		all    bool
-	}{
-		"the same":            {func(*RadarSettings) {}, true},
-		"other levels":        {func(r *RadarSettings) { r.Notify, r.Block = radar.High, radar.Low }, true},
-		"a shorter max_age":   {func(r *RadarSettings) { r.MaxAge-- }, true},
-		"a longer max_age":    {func(r *RadarSettings) { r.MaxAge++ }, false},
-		"other paths":         {func(r *RadarSettings) { r.Ignore = []string{"go.mod"} }, false},
-		"not enabled":         {func(r *RadarSettings) { r.Enabled = false }, false},
-		"fewer ignored paths": {func(r *RadarSettings) { r.Ignore = nil }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			other := now
-			test.change(&other)
-			if got := now.Covers(other); got != test.all {
-				t.Errorf("Covers = %t, want %t", got, test.all)
-			}
 		})
 	}
 }

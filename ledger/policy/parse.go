@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 	"github.com/ledgerd/ledgerd/ledger/policy/internal/fields"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -221,8 +222,8 @@ func (k *contractCheck) requirement(at string, doc *requirementDocument) Require
 	return r
 }
 
-func (k *contractCheck) radar(doc *radarDocument) RadarSettings {
-	r := defaultRadar()
+func (k *contractCheck) radar(doc *radarDocument) conflicts.Settings {
+	r := conflicts.Default()
 	if doc.Enabled != nil {
 		r.Enabled = *doc.Enabled
 	}

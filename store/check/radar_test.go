@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
@@ -46,7 +47,7 @@ func newRadarLedger(t testing.TB) *radarLedger {
 	for _, repo := range []string{"api", "web"} {
 		must.Get(s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: repo}, "host"))(t)
 	}
-	v.set(func(*policy.RadarSettings) {})
+	v.set(func(*conflicts.Settings) {})
 	for _, dn := range []string{buildDN, reviewDN} {
 		v.addSigner(dn)
 	}
@@ -78,7 +79,7 @@ func lines(places ...string) []radar.Change {
 }
 
 // set changes the radar settings of the repo api, and settles nothing.
-func (v *radarLedger) set(change func(*policy.RadarSettings)) {
+func (v *radarLedger) set(change func(*conflicts.Settings)) {
 	v.t.Helper()
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:go"},
 		{"state":"PROMOTABLE","predicate":"review:code"},{"state":"DEPLOYED","predicate":"deploy:prod"}],
@@ -277,32 +278,32 @@ func TestRadarHistoriesAreChecked(t *testing.T) {
 			must.OK(v.t, err)
 		}},
 		{"other branches", func(v *radarLedger) { v.register(0, ledger.Registration{Branch: "seven"}) }},
-		{"ignored paths", func(v *radarLedger) { v.set(func(r *policy.RadarSettings) { r.Ignore = []string{"p.go"} }) }},
+		{"ignored paths", func(v *radarLedger) { v.set(func(r *conflicts.Settings) { r.Ignore = []string{"p.go"} }) }},
 		{"paths no longer ignored", func(v *radarLedger) {
-			v.set(func(r *policy.RadarSettings) { r.Ignore = []string{"p.go"} })
+			v.set(func(r *conflicts.Settings) { r.Ignore = []string{"p.go"} })
 			v.settled()
-			v.set(func(r *policy.RadarSettings) {})
+			v.set(func(r *conflicts.Settings) {})
 		}},
-		{"MEDIUM blocks, too", func(v *radarLedger) { v.set(func(r *policy.RadarSettings) { r.Block = radar.Medium }) }},
+		{"MEDIUM blocks, too", func(v *radarLedger) { v.set(func(r *conflicts.Settings) { r.Block = radar.Medium }) }},
 		{"LOW blocks, too", func(v *radarLedger) {
 			v.push(10, "six", "d/a.go 1")
 			v.push(11, "seven", "d/b.go 1")
-			v.set(func(r *policy.RadarSettings) { r.Block = radar.Low })
+			v.set(func(r *conflicts.Settings) { r.Block = radar.Low })
 		}},
 		{"another age", func(v *radarLedger) {
-			v.set(func(r *policy.RadarSettings) { r.MaxAge = ledger.Duration(4 * time.Second) })
+			v.set(func(r *conflicts.Settings) { r.MaxAge = ledger.Duration(4 * time.Second) })
 			v.push(10, "six", "p.go 9")
 			v.settled()
-			v.set(func(r *policy.RadarSettings) {})
+			v.set(func(r *conflicts.Settings) {})
 		}},
 		{"off, and on again", func(v *radarLedger) {
-			v.set(func(r *policy.RadarSettings) { r.Enabled = false })
+			v.set(func(r *conflicts.Settings) { r.Enabled = false })
 			v.push(10, "six", "p.go 9")
 			v.settled()
-			v.set(func(r *policy.RadarSettings) {})
+			v.set(func(r *conflicts.Settings) {})
 		}},
 		{"off", func(v *radarLedger) {
-			v.set(func(r *policy.RadarSettings) { r.Enabled = false })
+			v.set(func(r *conflicts.Settings) { r.Enabled = false })
 			v.push(10, "six", "p.go 9")
 		}},
 		{"archived", func(v *radarLedger) {
@@ -346,7 +347,7 @@ func TestOverlapsThatAreNotChecked(t *testing.T) {
 		want    string
 	}{
 		{"a scan that waits", func(v *radarLedger) {
-			v.set(func(r *policy.RadarSettings) { r.Ignore = []string{"p.go"} })
+			v.set(func(r *conflicts.Settings) { r.Ignore = []string{"p.go"} })
 		}, "DELETE FROM overlaps", check.Options{}, waits},
 		{"a scan of the earlier commit that waits", func(v *radarLedger) {
 			v.push(10, "six", "q.go 100")

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -102,7 +103,7 @@ WHERE (l.` + IsInFlight + ` OR l.` + isDeployed + `) AND e.` + IsLive + ` AND e.
 func GatherOverlaps(rd txn.Reader, byID map[int64]*Commit, ids []any) error {
 	return rd.EachIn(func(row txn.Scanner) error {
 		var commitID int64
-		var o policy.OpenOverlap
+		var o conflicts.Open
 		var later, earlier ledger.Time // when the commits came into flight
 		err := row.Scan(&commitID, &o.Level, &o.Commit, &o.Branch, &o.Path, &o.Reason, &later, &earlier)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -22,7 +22,7 @@ import (
 // A prospect is a commit with the tip that it would be if it were registered now.
 type prospect struct {
 	repo         txn.Repo
-	settings     policy.RadarSettings
+	settings     conflicts.Settings
 	commit       *facts.CommitRow    // nil if the commit is new
 	registration ledger.Registration // including earlier registrations of the commit
 	Tip          radarindex.Tip

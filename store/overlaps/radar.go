@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -44,7 +44,7 @@ func Cause(t *txn.Tx, c *facts.CommitRow, r TipResult) (ledger.Cause, error) {
 
 // Blocked reports whether the commit has an overlap with an earlier commit that blocks
 // it.
-func (r TipResult) Blocked(settings policy.RadarSettings) bool {
+func (r TipResult) Blocked(settings conflicts.Settings) bool {
 	return settings.Blocks() && slices.ContainsFunc(r.Overlaps, func(f overlap) bool {
 		return f.Place < r.place && f.Level >= settings.Block
 	})

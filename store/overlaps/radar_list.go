@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -101,7 +101,7 @@ func (l *PairLister) compare(
 type PairLister struct {
 	txn.Reader
 	repo     txn.Repo
-	settings policy.RadarSettings
+	settings conflicts.Settings
 	radar    *radar.Radar
 	oldest   ledger.Time
 	sides    map[int64]side

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -30,7 +30,7 @@ type Scan struct {
 	Seq int64
 
 	index     *Index
-	settings  policy.RadarSettings
+	settings  conflicts.Settings
 	blocking  bool // whether only overlaps that block the commit matter
 	radar     *radar.Radar
 	contained []string    // the tips that the commit's base contains
@@ -67,18 +67,18 @@ func Strongest(list []Match) (strongest []Match, more bool) {
 
 // Scan scans the index for overlaps with the commit own, whose changes and
 // contained tips are those of n.
-func (x *Index) Scan(settings policy.RadarSettings, own Tip, n ledger.Registration, now ledger.Time) *Scan {
+func (x *Index) Scan(settings conflicts.Settings, own Tip, n ledger.Registration, now ledger.Time) *Scan {
 	return x.scan(settings, own, n, now, false)
 }
 
 // ScanBlocking is like Scan, for the overlaps that block the commit: those with tips that came into flight
 // before it, of the level settings.Block or above.
-func (x *Index) ScanBlocking(settings policy.RadarSettings, own Tip, n ledger.Registration, now ledger.Time) *Scan {
+func (x *Index) ScanBlocking(settings conflicts.Settings, own Tip, n ledger.Registration, now ledger.Time) *Scan {
 	return x.scan(settings, own, n, now, true)
 }
 
 func (x *Index) scan(
-	settings policy.RadarSettings, own Tip, n ledger.Registration, now ledger.Time, blocking bool,
+	settings conflicts.Settings, own Tip, n ledger.Registration, now ledger.Time, blocking bool,
 ) *Scan {
 	radar := radar.New(settings.Ignore)
 	s := &Scan{

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestScanBlockingFindsWhatBlocks(t *testing.T) {
 	names := []string{"a", "d/a", "d/b", "d/e/f", "d/e"}
 	testenv.Check(t, func(t *rapid.T) {
-		settings := policy.RadarSettings{Enabled: true, Block: rapid.SampledFrom([]radar.Level{
+		settings := conflicts.Settings{Enabled: true, Block: rapid.SampledFrom([]radar.Level{
 			radar.Low, radar.Medium, radar.High}).Draw(t, "block")}
 		x, changes := newIndex(1), map[int64][]radar.Change{}
 		const tips = 6

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -107,7 +107,7 @@ func scanF(t *testing.T, set *Set, repoID int64, source Source) (commits []int64
 	n := ledger.Registration{Changes: []radar.Change{{Path: "f", Status: "M"}}}
 	own := Tip{CommitID: -1, Place: 1 << 62, OpenedAt: 1 << 40}
 	own.SHA, own.Branch = "own", "own"
-	s := x.Scan(policy.RadarSettings{}, own, n, 0)
+	s := x.Scan(conflicts.Settings{}, own, n, 0)
 	for _, f := range s.Matches {
 		commits = append(commits, f.CommitID)
 	}

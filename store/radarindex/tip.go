@@ -7,7 +7,7 @@ package radarindex
 
 import (
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -45,6 +45,6 @@ type Tip struct {
 
 // InFlightAt reports whether the tip is in flight and, at the time now, not too
 // old to be compared with other commits.
-func (t Tip) InFlightAt(settings policy.RadarSettings, now ledger.Time) bool {
+func (t Tip) InFlightAt(settings conflicts.Settings, now ledger.Time) bool {
 	return t.Flight == InFlight && t.OpenedAt >= settings.Oldest(now)
 }

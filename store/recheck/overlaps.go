@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/overlaps"
@@ -120,7 +120,7 @@ func says(p overlaps.PairRow, m radarindex.Match) bool {
 // A radarChecker compares the stored overlaps of a repo's tips with those that are derived.
 type radarChecker struct {
 	txn.Reader
-	settings policy.RadarSettings
+	settings conflicts.Settings
 	index    *radarindex.Index
 	plan     plan
 	*RadarResult

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 )
 
 // variants holds a contract for each member of a contract, of a requirement, of the
@@ -105,7 +106,7 @@ func members() []string {
 	var names []string
 	for kind, fields := range map[string]reflect.Type{
 		"requirement": reflect.TypeFor[policy.Requirement](),
-		"radar":       reflect.TypeFor[policy.RadarSettings](),
+		"radar":       reflect.TypeFor[conflicts.Settings](),
 		"exceptions":  reflect.TypeFor[policy.ExceptionRule](),
 		"artifacts":   reflect.TypeFor[policy.ArtifactRule](),
 		"contract":    reflect.TypeFor[policy.Contract](),

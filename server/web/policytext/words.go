@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
@@ -253,7 +254,7 @@ func durationInWords(d ledger.Duration) string {
 }
 
 // Radar returns the settings of Conflict Radar as sentences.
-func Radar(r policy.RadarSettings) []Sentence {
+func Radar(r conflicts.Settings) []Sentence {
 	if !r.Enabled {
 		return []Sentence{Sentence{}.text("Conflict Radar is off: commits are not compared.")}
 	}

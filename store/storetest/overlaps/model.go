@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -183,7 +184,7 @@ func (m *radarModel) isContained(a, b string) bool {
 // checkPairs compares every two commits in flight, unless the base of one contains
 // the other. The list of overlaps may have earlier commits that were deployed or
 // landed since; it ignores those.
-func (m *radarModel) checkPairs(settings policy.RadarSettings) {
+func (m *radarModel) checkPairs(settings conflicts.Settings) {
 	list, err := m.fx.Commits(
 		m.fx.T.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
 	must.OK(m.fx.T, err)
@@ -248,7 +249,7 @@ func (m *radarModel) checkState(contract policy.Contract, c ledger.Commit) {
 
 // checkBlock checks the radar's requirement in the commit's record against the list
 // of overlaps.
-func (m *radarModel) checkBlock(settings policy.RadarSettings, c ledger.Commit) {
+func (m *radarModel) checkBlock(settings conflicts.Settings, c ledger.Commit) {
 	if !settings.Blocks() {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -76,14 +76,14 @@ func (fx *fixture) radarEvents() []string {
 }
 
 // setRadar changes the radar settings of the contract and settles all commits.
-func (fx *fixture) setRadar(change func(*policy.RadarSettings)) {
+func (fx *fixture) setRadar(change func(*conflicts.Settings)) {
 	fx.T.Helper()
 	fx.changeRadar(change)
 	must.OK(fx.T, fx.Settle(fx.T.Context()))
 }
 
 // changeRadar is setRadar, but leaves the commits to the background.
-func (fx *fixture) changeRadar(change func(*policy.RadarSettings)) {
+func (fx *fixture) changeRadar(change func(*conflicts.Settings)) {
 	fx.T.Helper()
 	p, err := fx.Policy(fx.T.Context(), "acme", "api", 0)
 	must.OK(fx.T, err)
@@ -196,12 +196,12 @@ func (s suite) TestWhichCommitsAreCompared(t *testing.T) {
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
 		{"not ignored paths", func(fx *fixture) {
-			fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"**/*.sum"} })
+			fx.setRadar(func(r *conflicts.Settings) { r.Ignore = []string{"**/*.sum"} })
 			fx.push(sha(0), "one", edit("go.sum", 1))
 			fx.push(sha(1), "two", edit("go.sum", 2))
 		}, nil},
 		{"none if the radar is off", func(fx *fixture) {
-			fx.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
+			fx.setRadar(func(r *conflicts.Settings) { r.Enabled = false })
 			fx.push(sha(0), "one", root)
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
@@ -301,7 +301,7 @@ func (s suite) TestRadarEventsReportNewAndWorseOverlaps(t *testing.T) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 
-	fx.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.High })
+	fx.setRadar(func(r *conflicts.Settings) { r.Notify = radar.High })
 	fx.push(sha(2), "three", edit("cmd/root.go", 100))
 	if got := fx.radarEvents(); len(got) != 2 {
 		t.Errorf("events below radar.notify: %q", got[2:])
@@ -344,7 +344,7 @@ func (s suite) TestARegistrationKeepsTheStrongestOverlaps(t *testing.T) {
 
 func (s suite) TestTheRadarBlocksTheLaterCommit(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setRadar(func(r *policy.RadarSettings) { r.Block = radar.High })
+	fx.setRadar(func(r *conflicts.Settings) { r.Block = radar.High })
 	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
 	fx.push(sha(0), "earlier", edit("cmd/root.go", 10))
 	fx.push(sha(1), "later", edit("cmd/root.go", 11))
@@ -379,11 +379,11 @@ func (s suite) TestAContractChangeRescansOverlaps(t *testing.T) {
 	fx.push(sha(0), "one", edit("cmd/root.go", 10), edit("go.sum", 1))
 	fx.push(sha(1), "two", edit("cmd/root.go", 11), edit("go.sum", 2))
 	fx.wantOverlaps("two+one HIGH")
-	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**", "*.sum"} })
+	fx.setRadar(func(r *conflicts.Settings) { r.Ignore = []string{"cmd/**", "*.sum"} })
 	fx.wantOverlaps()
-	fx.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
+	fx.setRadar(func(r *conflicts.Settings) { r.Enabled = false })
 	fx.wantOverlaps()
-	fx.setRadar(func(r *policy.RadarSettings) { r.Enabled, r.Ignore = true, []string{} })
+	fx.setRadar(func(r *conflicts.Settings) { r.Enabled, r.Ignore = true, []string{} })
 	fx.wantOverlaps("two+one HIGH")
 }
 
@@ -396,7 +396,7 @@ func (s suite) TestAnIgnoredFileHidesNoSibling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fx := s.newFixture(t)
-			fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{test.ignored} })
+			fx.setRadar(func(r *conflicts.Settings) { r.Ignore = []string{test.ignored} })
 			fx.push(sha(0), "one", radar.Change{Path: test.theirs, Status: "M"}, radar.Change{Path: "d/other", Status: "M"})
 			fx.push(sha(1), "two", radar.Change{Path: test.mine, Status: "A"}, radar.Change{Path: "d/mine", Status: "M"})
 			fx.wantOverlaps("two+one LOW")
@@ -406,7 +406,7 @@ func (s suite) TestAnIgnoredFileHidesNoSibling(t *testing.T) {
 
 func (s suite) TestAnIgnoredFileIsNoSibling(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"**/*.pb"} })
+	fx.setRadar(func(r *conflicts.Settings) { r.Ignore = []string{"**/*.pb"} })
 	fx.push(sha(0), "one", radar.Change{Path: "d/x.pb", Status: "M"}, radar.Change{Path: "main.go", Status: "M"})
 	fx.push(sha(1), "two", radar.Change{Path: "d/y.go", Status: "M"})
 	fx.wantOverlaps()

@@ -10,7 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -161,12 +161,12 @@ func (s suite) TestACrowdedDirectory(t *testing.T) {
 // strongest, each once.
 func (s suite) TestEventsReportTheStrongestOverlapsOfARegistration(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.High })
+	fx.setRadar(func(r *conflicts.Settings) { r.Notify = radar.High })
 	for i := range 30 {
 		fx.push(sha(i), fmt.Sprint("low", i), edit(fmt.Sprintf("crowd/f%d.go", i), 1))
 	}
 	fx.push(sha(40), "high", edit("crowd/f3.go", 2))
-	fx.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.Low })
+	fx.setRadar(func(r *conflicts.Settings) { r.Notify = radar.Low })
 
 	want := []string{"0000029 HIGH", "0000033 HIGH", "0000033 MEDIUM"}
 	fx.push(sha(50), "last", edit("crowd/f3.go", 3), edit("crowd/last.go", 1))

@@ -8,14 +8,14 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // blockHigh makes HIGH overlaps block.
-func blockHigh(r *policy.RadarSettings) { r.Block = radar.High }
+func blockHigh(r *conflicts.Settings) { r.Block = radar.High }
 
 // root returns a change of one file. The changes of neighbouring lines overlap at
 // HIGH.
@@ -74,10 +74,10 @@ func (s suite) TestAContractChangeSettlesEachCommitOnce(t *testing.T) {
 	ci.MakePromotable(sha(0), sha(1))
 	fx.WantState(sha(1), ledger.Attested)
 
-	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**"} })
+	fx.setRadar(func(r *conflicts.Settings) { r.Ignore = []string{"cmd/**"} })
 	fx.WantState(sha(1), ledger.Promotable)
 	fx.wantCounts()
-	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{} })
+	fx.setRadar(func(r *conflicts.Settings) { r.Ignore = []string{} })
 	fx.WantState(sha(1), ledger.Attested)
 	fx.wantCounts()
 
@@ -98,7 +98,7 @@ func (s suite) TestAContractChangeSettlesEachCommitOnce(t *testing.T) {
 func (s suite) TestAContractChangeDoesNotMoveABlockedCommit(t *testing.T) {
 	fx := s.newFixture(t)
 	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
-	fx.setRadar(func(r *policy.RadarSettings) { r.Block, r.Ignore = radar.High, []string{"b.go"} })
+	fx.setRadar(func(r *conflicts.Settings) { r.Block, r.Ignore = radar.High, []string{"b.go"} })
 	const crowd = 60 // more than one write re-scans
 	for i := range crowd {
 		fx.push(sha(i), fmt.Sprint("branch", i), edit([]string{"a.go", "b.go"}[i*2/crowd], 10))
@@ -107,7 +107,7 @@ func (s suite) TestAContractChangeDoesNotMoveABlockedCommit(t *testing.T) {
 	ci.MakePromotable(sha(crowd))
 	fx.WantState(sha(crowd), ledger.Attested)
 	before := storetest.Path(fx.ReadCommit(sha(crowd)))
-	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"a.go"} })
+	fx.setRadar(func(r *conflicts.Settings) { r.Ignore = []string{"a.go"} })
 	if got := storetest.Path(fx.ReadCommit(sha(crowd))); got != before {
 		t.Errorf("transitions %s, want %s", got, before)
 	}
@@ -299,8 +299,8 @@ func (s suite) TestAnOldTipIsInFlightAgainWhenPushed(t *testing.T) {
 func (s suite) TestALargerMaxAgeRescansOverlaps(t *testing.T) {
 	fx := s.newFixture(t)
 	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
-	age := func(d time.Duration) func(*policy.RadarSettings) {
-		return func(r *policy.RadarSettings) { r.Block, r.MaxAge = radar.High, ledger.Duration(d) }
+	age := func(d time.Duration) func(*conflicts.Settings) {
+		return func(r *conflicts.Settings) { r.Block, r.MaxAge = radar.High, ledger.Duration(d) }
 	}
 	fx.setRadar(age(2 * time.Second))
 	fx.push(sha(0), "one", root(10))
@@ -319,8 +319,8 @@ func (s suite) TestALargerMaxAgeRescansOverlaps(t *testing.T) {
 
 // Changes registered for a tip that is too old count once it is in flight again.
 func (s suite) TestChangesOfAnOldTipCountOnceItIsInFlightAgain(t *testing.T) {
-	maxAge := func(age time.Duration) func(*policy.RadarSettings) {
-		return func(r *policy.RadarSettings) { r.MaxAge = ledger.Duration(age) }
+	maxAge := func(age time.Duration) func(*conflicts.Settings) {
+		return func(r *conflicts.Settings) { r.MaxAge = ledger.Duration(age) }
 	}
 	for name, pushOther := range map[string]func(fx *fixture, push func()){
 		"before": func(fx *fixture, push func()) {
@@ -414,9 +414,9 @@ func (s suite) TestARollbackWhileTheRadarIsOff(t *testing.T) {
 	ci.Deploy(sha(0))
 	fx.push(sha(1), "two", root(11))
 	fx.wantOverlaps()
-	fx.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
+	fx.setRadar(func(r *conflicts.Settings) { r.Enabled = false })
 	ci.Attest(sha(0), "deploy:prod", ledger.Fail)
-	fx.setRadar(func(r *policy.RadarSettings) { r.Enabled = true })
+	fx.setRadar(func(r *conflicts.Settings) { r.Enabled = true })
 	fx.wantOverlaps("two+one HIGH")
 }
 
@@ -427,7 +427,7 @@ func (s suite) TestAncestorsRegisteredLaterCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fx := s.newFixture(t)
 			maxAge := func(age time.Duration) {
-				fx.setRadar(func(r *policy.RadarSettings) { r.MaxAge = ledger.Duration(age) })
+				fx.setRadar(func(r *conflicts.Settings) { r.MaxAge = ledger.Duration(age) })
 			}
 			fx.push(sha(0), "one", root(10))
 			fx.push(sha(1), "two", root(11))
@@ -444,11 +444,11 @@ func (s suite) TestAncestorsRegisteredLaterCount(t *testing.T) {
 // Changes registered while the radar is off, or ignores the path, count when the old
 // settings return, even if the commit is no longer in flight.
 func (s suite) TestChangesUnderOtherRadarSettingsCount(t *testing.T) {
-	off := func(r *policy.RadarSettings) { r.Enabled = false }
-	ignored := func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**"} }
+	off := func(r *conflicts.Settings) { r.Enabled = false }
+	ignored := func(r *conflicts.Settings) { r.Ignore = []string{"cmd/**"} }
 	for name, other := range map[string]struct {
-		change func(*policy.RadarSettings)
-		set    func(*fixture, func(*policy.RadarSettings))
+		change func(*conflicts.Settings)
+		set    func(*fixture, func(*conflicts.Settings))
 	}{
 		"off":                                {off, (*fixture).setRadar},
 		"off, before it is settled":          {off, (*fixture).changeRadar},
@@ -475,7 +475,7 @@ func (s suite) TestChangesUnderOtherRadarSettingsCount(t *testing.T) {
 				other.set(fx, other.change)
 				fx.push(sha(0), "one", test.after)
 				ci.Attest(sha(0), "deploy:prod", ledger.Pass)
-				fx.setRadar(func(r *policy.RadarSettings) { r.Enabled, r.Ignore = true, nil })
+				fx.setRadar(func(r *conflicts.Settings) { r.Enabled, r.Ignore = true, nil })
 
 				fx.wantOverlaps(test.want...)
 				fx.WantState(sha(1), test.state)
