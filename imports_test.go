@@ -35,6 +35,7 @@ var mayNotImport = map[string][]string{
 	"ledger/gitobject":          impure,
 	"ledger/lineage":            impure,
 	"ledger/policy/document":    impure,
+	"ledger/policy/candidate":   impure,
 	"ledger/policy/conflicts":   impure,
 	"ledger/policy/earlier":     impure,
 	"ledger/policy/lint":        impure,

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/candidate"
 )
 
 // maxSigners is how many identities of an org are read.
@@ -88,7 +89,7 @@ func (r *reviewers) could(ctx context.Context, i attention.Item) ([]string, erro
 		if !mayReview(i, need) || need.IsReviewedBy(name) || slices.Contains(names, name) {
 			continue
 		}
-		if isName || contract.WouldCount(known, commit.Requirements, n, name, r.evidence) {
+		if isName || candidate.WouldCount(&contract.Contract, known, commit.Requirements, n, name, r.evidence) {
 			names = append(names, name)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 func TestDecideListsWhatCountsForRequirementsThatAreMet(t *testing.T) {
@@ -49,43 +48,5 @@ func TestDecideListsWhatCountsForRequirementsThatAreMet(t *testing.T) {
 	}
 	if decided.Standing != ledger.Attested || d.Standing != decided.Standing {
 		t.Errorf("the standing is %s, and by Derive %s, want ATTESTED", decided.Standing, d.Standing)
-	}
-}
-
-func TestWhoseApprovalWouldCount(t *testing.T) {
-	contract := Contract{Rules: Rules, Targets: AllTargets, Requirements: []Requirement{
-		{State: ledger.Attested, Predicate: "test:*", Threshold: 1, Accept: []ledger.Status{ledger.Pass}},
-		{State: ledger.Promotable, Predicate: "review:*", Threshold: 2, Accept: []ledger.Status{ledger.Pass},
-			ExcludeAuthor: AuthorExcluded, DistinctFrom: []ledger.State{ledger.Attested}},
-	}}
-	known := Facts{Authors: []ledger.Author{{Name: "Ada", Email: "ada@example.org"}}}
-	status := func(tested, approved []string) []ledger.RequirementStatus {
-		return []ledger.RequirementStatus{{State: ledger.Attested, Applies: true, Met: true, Need: 1, SignersCounted: tested},
-			{State: ledger.Promotable, Applies: true, Need: 2, SignersCounted: approved}}
-	}
-	evidence := func(dn string) Evidence {
-		parsed, _ := identity.ParseDN(dn)
-		return Evidence{Signer: parsed}
-	}
-
-	for name, test := range map[string]struct {
-		tested, approved []string
-		signer           string
-		authors          Facts
-		want             bool
-	}{
-		"the first reviewer":             {[]string{"cn=ci"}, nil, "cn=rita", known, true},
-		"the second":                     {[]string{"cn=ci"}, []string{"cn=rita"}, "cn=sam", known, true},
-		"somebody who has approved":      {[]string{"cn=ci"}, []string{"cn=rita"}, "cn=rita", known, false},
-		"the author":                     {[]string{"cn=ci"}, nil, "cn=Ada", known, false},
-		"who has tested alone":           {[]string{"cn=ci"}, nil, "cn=ci", known, false},
-		"who has tested with others":     {[]string{"cn=ci", "cn=bot"}, nil, "cn=ci", known, true},
-		"a tester's approval is no help": {[]string{"cn=ci"}, []string{"cn=ci"}, "cn=rita", known, true},
-		"of an unknown author":           {[]string{"cn=ci"}, nil, "cn=rita", Facts{}, false},
-	} {
-		got := contract.WouldCount(test.authors, status(test.tested, test.approved), 1, test.signer, evidence)
-		if got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
 	}
 }
