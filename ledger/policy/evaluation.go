@@ -64,6 +64,11 @@ type evaluation struct {
 	// effect.
 	statements []Evidence
 	rollbacks  []rollback
+	// delivery is what a commit is judged for, or nil for the commit alone. The evidence from plain on is that of other
+	// commits which covers this one: covers says for which requirement.
+	delivery *Delivery
+	plain    int
+	covers   []assign.Set
 	// search is set if any requirement has a distinct_from.
 	search *assign.Search
 }
@@ -90,6 +95,12 @@ type decision struct {
 
 // evaluate decides about the requirements of a contract.
 func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
+	return c.evaluateIn(f, now, nil, nil)
+}
+
+// evaluateIn is like evaluate, for a commit of a delivery that evidence of other commits covers. Without a delivery, it
+// is about the commit alone.
+func (c *Contract) evaluateIn(f *Facts, now ledger.Time, d *Delivery, coverings []Covering) *evaluation {
 	evidence, statements := withoutStatements(Latest(f.Evidence))
 	f.Evidence = evidence
 	own := len(f.Evidence)
@@ -98,12 +109,18 @@ func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 	}
 	v := &evaluation{
 		c: c, f: f, now: now, decisions: make([]decision, len(c.Requirements)),
-		carrying: carrying{c: c, f: f, own: own}, statements: statements,
+		carrying: carrying{c: c, f: f, own: own, isShipped: d != nil}, statements: statements,
 	}
 	v.authors.carrying = &v.carrying
+	var scopes []scope
+	if d != nil {
+		scopes = d.scopes
+		v.cover(d, coverings)
+	} else {
+		scopes = c.scopes(f)
+	}
 	v.number()
 	v.carrying.topics = v.topics
-	scopes := c.scopes(f)
 	if statements != nil {
 		v.rollbacks = c.lastRollbacks(f, scopes, statements, now)
 	}
@@ -194,6 +211,10 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 	d.blocked = d.blocked || len(v.shutting(i)) > 0
 	v.withoutOthers(i, about)
 	v.count(i, about)
+	if v.delivery != nil {
+		d.blocked = d.blocked && !v.isCleared(i, about)
+		v.takeOver(i)
+	}
 
 	if d.exception = v.c.Exceptions.inForce(v.f.Exceptions, r.Name, v.now); d.exception != nil {
 		d.expires = earlier(d.expires, d.exception.Until)
@@ -238,7 +259,7 @@ func (v *evaluation) evidenceAbout(i int) []int {
 	r := &v.c.Requirements[i]
 	v.about = v.about[:0]
 	for at := range v.f.Evidence {
-		if r.isAbout(&v.f.Evidence[at]) {
+		if r.isAbout(&v.f.Evidence[at]) && v.isJudged(i, at) {
 			v.about = append(v.about, at)
 		}
 	}
@@ -252,6 +273,9 @@ func (v *evaluation) evidenceAbout(i int) []int {
 // about. A failure blocks before any filter, and never expires.
 func (v *evaluation) verdict(i, at int) verdict {
 	r, d, status := &v.c.Requirements[i], &v.decisions[i], v.statuses[at]
+	if v.isOfOther(at) {
+		return counts // as it does for its own commit
+	}
 	switch {
 	case status&failures&^d.accept != 0, v.f.Evidence[at].Distrusted:
 		return blocks

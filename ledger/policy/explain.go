@@ -237,7 +237,7 @@ func (v *evaluation) refusals(r *Requirement, s *Source) string {
 	by := ""
 	for i := range s.Claims {
 		m := &s.Claims[i]
-		switch why := v.c.whyRefused(r, v.f, m); {
+		switch why := v.carrying.whyRefused(r, m); {
 		case !matchesAny(r.CarrySigners, m.Signer):
 			others = append(others, m.Signer.String())
 		case why == "":
@@ -428,7 +428,7 @@ func (v *evaluation) whereErrors(r *Requirement, d *decision) string {
 func (v *evaluation) carried(i int) (list []ledger.CarriedEvidence) {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
 	for at := v.carrying.own; at < len(d.verdicts); at++ {
-		if d.verdicts[at] != counts && d.verdicts[at] != blocks {
+		if d.verdicts[at] != counts && d.verdicts[at] != blocks || v.isOfOther(at) {
 			continue
 		}
 		if list == nil {

@@ -52,6 +52,7 @@ type (
 		Where         string   `json:"where"`
 		Passkey       bool     `json:"passkey"`
 		Covers        *string  `json:"covers"`
+		Delivery      bool     `json:"delivery"`
 		Carry         []string `json:"carry"`
 		CarrySigners  []string `json:"carry_signers"`
 		Paths         []string `json:"paths"`
@@ -102,7 +103,8 @@ var fieldTypes = map[string]string{
 	"signers": "a list of strings", "accept": "a list of strings",
 	"paths": "a list of strings", "branches": "a list of strings", "ignore": "a list of strings",
 	"threshold": "a whole number", "enabled": "true or false", "passkey": "true or false", "artifacts": "an object",
-	"covers": "a string", "carry": "a list of strings", "carry_signers": "a list of strings",
+	"delivery": "true or false",
+	"covers":   "a string", "carry": "a list of strings", "carry_signers": "a list of strings",
 }
 
 // contractTypeError converts an error about a JSON value of the wrong type into one that
@@ -211,6 +213,7 @@ func (k *contractCheck) requirement(at string, doc *requirementDocument) Require
 		Where:         k.Where(at+".where", doc.Where),
 		Passkey:       doc.Passkey,
 		Covers:        k.covers(at+".covers", doc.Covers),
+		Delivery:      k.delivery(at+".delivery", doc),
 		Carry:         k.carry(at+".carry", doc),
 		CarrySigners:  k.carrySigners(at+".carry_signers", doc),
 		Paths:         k.Globs(at+".paths", doc.Paths, glob.CheckPath),
@@ -284,6 +287,16 @@ func (k *contractCheck) covers(field string, name *string) Coverage {
 	}
 	k.Fault(field, "%q is not known (use tree or change)", text.Clip(*name))
 	return CoversTree
+}
+
+// delivery validates that only deployments are asked for all that they ship.
+func (k *contractCheck) delivery(field string, doc *requirementDocument) bool {
+	prefix := ledger.EnvironmentPredicate("")
+	isDeployment := doc.State == ledger.Deployed.String() && strings.HasPrefix(doc.Predicate, prefix)
+	if doc.Delivery && !isDeployment {
+		k.Fault(field, "is only for requirements for DEPLOYED with a predicate deploy:NAME")
+	}
+	return doc.Delivery
 }
 
 // carry validates a list of ways in which evidence carries.

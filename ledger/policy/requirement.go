@@ -45,6 +45,8 @@ type Requirement struct {
 	Passkey bool `json:"passkey,omitzero"`
 	// Covers says whether evidence speaks for all files of a commit or for its change alone.
 	Covers Coverage `json:"covers,omitzero"`
+	// Delivery reports whether a deployment counts only if all commits that it ships are covered. It is for DEPLOYED.
+	Delivery bool `json:"delivery,omitzero"`
 	// Carry says which other commits' evidence counts as well. It is empty for DEPLOYED.
 	Carry CarryRule `json:"carry,omitzero"`
 	// CarrySigners are those whose claims of merges count. It is set if Carry has merges.

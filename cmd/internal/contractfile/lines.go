@@ -75,6 +75,9 @@ func requirementLine(r policy.Requirement) string {
 	if r.Covers != policy.CoversTree {
 		line += " covers=" + string(r.Covers)
 	}
+	if r.Delivery {
+		line += " delivery"
+	}
 	line += carryText(r)
 	if len(r.Levels) > 0 {
 		line += fmt.Sprintf(" levels=%v", r.Levels)

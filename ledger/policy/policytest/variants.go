@@ -25,11 +25,13 @@ var variants = map[string]string{
 	"requirement paths":          `{"requirements":[{"state":"ATTESTED","predicate":"test:go","paths":["a/**"]}]}`,
 	"requirement branches":       `{"requirements":[{"state":"ATTESTED","predicate":"test:go","branches":["main"]}]}`,
 
-	"requirement name":    `{"requirements":[{"name":"unit","state":"ATTESTED","predicate":"test:go"}]}`,
-	"requirement passkey": `{"requirements":[{"state":"ATTESTED","predicate":"test:go","passkey":true}]}`,
-	"requirement covers":  `{"requirements":[{"state":"ATTESTED","predicate":"test:go","covers":"change"}]}`,
-	"requirement levels":  `{"requirements":[{"state":"ATTESTED","predicate":"vsa:*","levels":["SLSA_SOURCE_LEVEL_3"]}]}`,
-	"requirement where":   `{"requirements":[{"state":"ATTESTED","predicate":"test:go","where":"predicate.n == 1"}]}`,
+	"requirement name":     `{"requirements":[{"name":"unit","state":"ATTESTED","predicate":"test:go"}]}`,
+	"requirement passkey":  `{"requirements":[{"state":"ATTESTED","predicate":"test:go","passkey":true}]}`,
+	"requirement delivery": `{"requirements":[{"state":"DEPLOYED","predicate":"deploy:prod","delivery":true}]}`,
+
+	"requirement covers": `{"requirements":[{"state":"ATTESTED","predicate":"test:go","covers":"change"}]}`,
+	"requirement levels": `{"requirements":[{"state":"ATTESTED","predicate":"vsa:*","levels":["SLSA_SOURCE_LEVEL_3"]}]}`,
+	"requirement where":  `{"requirements":[{"state":"ATTESTED","predicate":"test:go","where":"predicate.n == 1"}]}`,
 	"requirement distinct_from": `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go",` +
 		`"distinct_from":["ATTESTED"]}]}`,
 

@@ -91,6 +91,9 @@ func describe(r policy.Requirement) Sentence {
 	if r.Covers == policy.CoversChange {
 		s = s.text(" Covers the change of a commit alone.")
 	}
+	if r.Delivery {
+		s = s.text(" Counts only if every commit that it ships is covered.")
+	}
 	return s.carry(r).scope(r)
 }
 

@@ -1,0 +1,189 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/authors"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
+)
+
+// Delivers reports whether a deployment with the predicate counts only if all commits that it ships are covered.
+func (c *Contract) Delivers(predicate string) bool {
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool {
+		return r.Delivery && r.isAbout(&Evidence{Predicate: predicate, PredicateType: ledger.ResultType})
+	})
+}
+
+// A Delivery decides which commits of a delivery are covered. They are judged by the requirements that apply to what
+// all of them change.
+type Delivery struct {
+	c      *Contract
+	now    ledger.Time
+	scopes []scope
+	head   *evaluation
+	// byHead is what counts for the head, which speaks for the tree of all.
+	byHead []Covering
+}
+
+// A Covering is evidence that counts for a requirement and covers commits before the one that it was recorded for.
+type Covering struct {
+	Evidence Evidence
+	// requirement is its index.
+	requirement int
+	// From is the commit from which on it covers. It is not covered itself.
+	From string
+}
+
+// Delivery returns what decides about the commits of a delivery. The facts are those of the commit that is deployed,
+// but with the paths that all of them change.
+func (c *Contract) Delivery(f Facts, now ledger.Time) *Delivery {
+	d := &Delivery{c: c, now: now, scopes: c.scopes(&f), head: c.evaluate(&f, now)}
+	for i := range c.Requirements {
+		for at, verdict := range d.head.decisions[i].verdicts {
+			if verdict == counts && !d.asks(i) {
+				d.byHead = append(d.byHead, Covering{Evidence: d.head.f.Evidence[at], requirement: i})
+			}
+		}
+	}
+	return d
+}
+
+// asks reports whether each commit must meet a requirement.
+func (d *Delivery) asks(i int) bool {
+	r := &d.c.Requirements[i]
+	return r.Covers == CoversChange && r.State < ledger.Deployed
+}
+
+// Coverings returns the evidence of a commit of the delivery that covers others, too.
+func (d *Delivery) Coverings(f Facts) (list []Covering) {
+	v := d.c.evaluateIn(&f, d.now, d, nil)
+	for i := range d.c.Requirements {
+		if !d.asks(i) {
+			continue
+		}
+		v.carrying.findWays(&d.c.Requirements[i])
+		for at, verdict := range v.decisions[i].verdicts {
+			if verdict != counts {
+				continue
+			}
+			if from := v.coversFrom(i, at); from != "" {
+				e := v.f.Evidence[at]
+				e.Source = 0
+				list = append(list, Covering{e, i, from})
+			}
+		}
+	}
+	return list
+}
+
+// coversFrom returns the commit from which on the evidence at a position covers the changes, or "" if it covers the
+// commit alone. A review of a commit that was rebased covers the rebased ones. If it carries by tree, it covers what
+// leads from its base to this commit, unless its signer wrote any of that.
+func (v *evaluation) coversFrom(i, at int) string {
+	e := &v.f.Evidence[at]
+	if e.Source == 0 {
+		if _, known := v.f.Spans[e.Base]; known {
+			return e.Base
+		}
+		return ""
+	}
+
+	r := &v.c.Requirements[i]
+	by := v.authors.way(r, at)
+	switch {
+	case by.claim != nil && by.claim.Side != nil && by.claim.Kind == "rebase":
+		return by.claim.Side.Commit
+	case by.claim != nil:
+		return ""
+	}
+	span, known := v.f.Spans[e.Base]
+	lead := way{wrote: []*authors.Authorship{span}}
+	if !known || r.ExcludeAuthor != AuthorCounts && !v.authors.isByOther(r, lead, at) {
+		return ""
+	}
+	return e.Base
+}
+
+// Lacking returns the requirements that a commit of the delivery does not meet, with the reasons. It is covered if
+// there are none. coverings have the evidence of all commits whose range has this one.
+func (d *Delivery) Lacking(f Facts, coverings []Covering) (list []ledger.RequirementStatus) {
+	v := d.c.evaluateIn(&f, d.now, d, coverings)
+	for i := range d.c.Requirements {
+		if decision := &v.decisions[i]; d.asks(i) && decision.applies && !decision.met && !v.isCleanMerge(i) {
+			list = append(list, v.status(i))
+		}
+	}
+	return list
+}
+
+// isCleanMerge reports whether the commit is a merge that changes nothing by itself, as somebody claims whom the
+// requirement believes: what is merged is asked for itself.
+func (v *evaluation) isCleanMerge(i int) bool {
+	r := &v.c.Requirements[i]
+	isClean := func(m MergeClaim) bool {
+		return m.Side != nil && m.Side.Refused == "" && matchesAny(r.CarrySigners, m.Signer) &&
+			(m.Kind == "merge" || m.Kind == "update")
+	}
+	return r.Carry&CarryMerge != 0 && !v.decisions[i].blocked &&
+		slices.ContainsFunc(v.f.Sources, func(s Source) bool { return slices.ContainsFunc(s.Claims, isClean) })
+}
+
+// Standing returns what the evidence gives the commit that is deployed, at most PROMOTABLE.
+func (d *Delivery) Standing() ledger.State {
+	standing, _ := d.head.standing(d.head.radarStatus())
+	return standing
+}
+
+// cover adds the evidence that covers a commit of a delivery to its own.
+func (v *evaluation) cover(d *Delivery, coverings []Covering) {
+	v.delivery, v.plain = d, len(v.f.Evidence)
+	v.f.Evidence = slices.Clip(v.f.Evidence)
+	for _, list := range [][]Covering{d.byHead, coverings} {
+		for i := range list {
+			v.f.Evidence = append(v.f.Evidence, list[i].Evidence)
+			var counts assign.Set
+			counts.Add(list[i].requirement)
+			v.covers = append(v.covers, counts)
+		}
+	}
+}
+
+// isOfOther reports whether the evidence at a position is that of another commit, which covers this one.
+func (v *evaluation) isOfOther(at int) bool { return v.delivery != nil && at >= v.plain }
+
+// isJudged reports whether the evidence at a position plays a part for a requirement that it is about. For those about
+// the tree, only that of the head does.
+func (v *evaluation) isJudged(i, at int) bool {
+	if v.isOfOther(at) {
+		return v.covers[at-v.plain].Contains(i)
+	}
+	return v.delivery == nil || v.delivery.asks(i)
+}
+
+// isCleared reports whether a review that covers the commit was recorded after all that blocks a requirement.
+func (v *evaluation) isCleared(i int, about []int) bool {
+	last, cleared := "", ""
+	for _, at := range about {
+		switch e := &v.f.Evidence[at]; {
+		case v.isOfOther(at):
+			cleared = max(cleared, e.Attestation)
+		case v.decisions[i].verdicts[at] == blocks:
+			last = max(last, e.Attestation)
+		}
+	}
+	return cleared > last
+}
+
+// takeOver takes what an exception does for the head, and whether it lacks people, for a requirement about the tree.
+// Its own state says what the head lacks.
+func (v *evaluation) takeOver(i int) {
+	if v.delivery.asks(i) {
+		return
+	}
+	d, head := &v.decisions[i], &v.delivery.head.decisions[i]
+	d.filled, d.exception = head.filled, head.exception
+	if !head.met {
+		d.filled = v.c.Requirements[i].Threshold
+	}
+}
