@@ -206,20 +206,20 @@ var mayImport = map[string][]string{
 		"ledger", "store/sqldb", "store/txn",
 	},
 	"store/facts": {
-		"ledger", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/radar",
-		"store/backlog", "store/events", "store/history", "store/internal/envelope", "store/policies",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/identity",
+		"ledger/policy", "ledger/radar", "store/backlog", "store/events", "store/history", "store/internal/envelope", "store/policies",
 		"store/radarindex", "store/signers", "store/sqldb", "store/txn",
 	},
 	"store/history": {
-		"ledger", "ledger/gitobject", "ledger/identity", "ledger/lineage", "store/txn",
+		"ledger/ancestry", "ledger/gitobject", "ledger/lineage", "store/txn",
 	},
 	"store/overlaps": {
 		"ledger", "ledger/gitobject", "ledger/policy", "ledger/radar", "store/backlog", "store/events",
 		"store/facts", "store/policies", "store/radarindex", "store/sqldb", "store/txn",
 	},
 	"store/states": {
-		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/where", "store/backlog",
-		"store/events", "store/facts", "store/overlaps", "store/radarindex", "store/signers", "store/sqldb",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/where",
+		"store/backlog", "store/events", "store/facts", "store/overlaps", "store/radarindex", "store/signers", "store/sqldb",
 		"store/txn",
 	},
 	"store/policies": {
@@ -244,14 +244,14 @@ var mayImport = map[string][]string{
 		"store/lists", "store/signers", "store/states", "store/txn",
 	},
 	"store/record": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/lineage",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/lineage",
 		"ledger/passkey", "ledger/policy", "ledger/review", "store/access", "store/events", "store/facts", "store/history",
 		"store/internal/envelope", "store/lists", "store/overlaps", "store/radarindex", "store/signers",
 		"store/sqldb", "store/states", "store/txn",
 	},
 	"store/recheck": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/policy", "ledger/radar",
-		"store/backlog", "store/facts", "store/history", "store/overlaps", "store/radarindex", "store/states",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/policy",
+		"ledger/radar", "store/backlog", "store/facts", "store/overlaps", "store/radarindex", "store/states",
 		"store/txn",
 	},
 	"store/upkeep": {
@@ -397,6 +397,8 @@ var mayImport = map[string][]string{
 		"ledger/where",
 	},
 	"ledger/authors": {"ledger", "ledger/identity"},
+	"ledger/ancestry": {"ledger", "ledger/attestation", "ledger/authors", "ledger/gitobject", "ledger/identity",
+		"ledger/policy"},
 	"ledger/policy": {"ledger", "ledger/authors", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/policy/internal/assign", "ledger/policy/internal/fields", "ledger/radar", "ledger/where"},
 	"ledger/policy/internal/fields": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
