@@ -96,7 +96,7 @@ var mayImport = map[string][]string{
 	// Verifies what a server says, as its client.
 	"cmd/internal/verify": {
 		"client", "cmd/internal/evidence", "cmd/internal/seen", "internal/parallel", "ledger", "ledger/attestation",
-		"ledger/facts", "ledger/identity", "ledger/identity/sigstore", "ledger/policy", "ledger/proof",
+		"ledger/facts", "ledger/identity", "ledger/identity/sigstore", "ledger/lineage", "ledger/policy", "ledger/proof",
 		"ledger/proof/receipt", "ledger/proof/rederive", "ledger/proof/trustpolicy", "ledger/proof/verify",
 	},
 	"cmd/internal/workfile": {"internal/gitrepo"},
@@ -392,9 +392,8 @@ var mayImport = map[string][]string{
 	"ledger/facts": {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/text", "ledger/policy",
 		"ledger/radar"},
 	"ledger/proof/rederive": {
-		"ledger", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/identity", "ledger/policy",
-		"ledger/proof/verify",
-		"ledger/where",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/gitobject",
+		"ledger/identity", "ledger/lineage", "ledger/policy", "ledger/proof/verify", "ledger/where",
 	},
 	"ledger/authors": {"ledger", "ledger/identity"},
 	"ledger/ancestry": {"ledger", "ledger/attestation", "ledger/authors", "ledger/gitobject", "ledger/identity",
