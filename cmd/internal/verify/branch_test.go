@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -90,6 +91,32 @@ func (b *branch) claim(n int) []byte {
 		Tree: b.trees[c.commit], StartedOn: ledger.TimeOf(time.Now())})
 	must.OK(b.h.t, err)
 	return payload
+}
+
+// merge brings both branches to the mainline, in an order in which evidence carries if no reviewer is an author. The
+// objects of the inner commits come at some time, or not at all.
+func (b *branch) merge(signers []func(), random *rand.Rand) {
+	b.h.t.Helper()
+	ann, ci, ops := signers[0], signers[2], signers[3]
+	steps := []func(){
+		func() { ci(); b.h.record(b.base, "test:go", ledger.Pass) },
+		func() { ops(); b.h.record(b.base, "review:code", ledger.Pass) },
+		func() { ci(); b.h.record(b.head, "test:go", ledger.Pass) },
+		func() { ann(); must.Get(b.h.send(b.review(b.head, b.base)))(b.h.t) },
+		func() { ops(); must.Get(b.h.send(b.review(b.head2, b.squash)))(b.h.t) },
+		func() { ci(); must.Get(b.h.send(b.claim(random.IntN(2))))(b.h.t) },
+		func() { ops(); b.h.record(b.squash, "deploy:prod", ledger.Pass) },
+		func() { ci(); must.Get(b.h.send(b.claim(2)))(b.h.t) },
+		func() { ci(); must.Get(b.h.send(b.claim(3)))(b.h.t) },
+		func() { ops(); b.h.record(b.squash2, "deploy:prod", ledger.Pass) },
+	}
+	known := random.IntN(len(steps) + 3)
+	for i, step := range steps {
+		if i == known {
+			must.Get(b.h.store.AddObjects(b.h.t.Context(), "acme", "api", lineage.Objects{Objects: b.inner}))(b.h.t)
+		}
+		step()
+	}
 }
 
 // A host that changes what a state rests on in the history, and lets its own server derive the state, is found in a

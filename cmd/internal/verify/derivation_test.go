@@ -263,9 +263,9 @@ func (h *host) edit(change func(*sql.DB)) {
 	h.open()
 }
 
-// What a ledger derives is what is derived again in a clone, whatever happens to a repo. Only some commits cannot always
-// be: of what was known when one was deployed, the ledger has what is known since. Without a clone, those that rest on
-// objects cannot be, either.
+// What a ledger derives is what is derived again in a clone, whatever happens to a repo. Only some commits cannot
+// always be: of what was known when one was deployed, the ledger has what is known since. Without a clone, those that
+// rest on objects cannot be, either.
 func TestRandomLedgersAreDerivedAgain(t *testing.T) {
 	first := testenv.Seed(t)
 	for seed := first; seed < first+uint64(testenv.Pick(6, 20, 300)); seed++ {
@@ -348,6 +348,11 @@ func newRandomHost(t *testing.T, random *rand.Rand) *host {
 
 	b := newBranch(h, pick)
 	shas = append(shas, b.commits()...)
+	isMerging := random.IntN(2) == 0
+	if isMerging {
+		h.setPolicy(contracts[3])
+		b.merge(signers, random)
+	}
 
 	for range 60 {
 		sha := shas[random.IntN(len(shas))]
@@ -388,6 +393,9 @@ func newRandomHost(t *testing.T, random *rand.Rand) *host {
 			_, err := h.try(sha, pick("test:go", "test:js", "review:code", "lint:go", "deploy:prod"), status)
 			_ = err // the signer may be distrusted
 		}
+	}
+	if isMerging {
+		h.setPolicy(contracts[3])
 	}
 	must.OK(t, h.store.Settle(t.Context()))
 	h.sign()
