@@ -75,9 +75,12 @@ func IsFirstParent(g Graph, a, b string, n int) (bool, error) {
 	return false, nil
 }
 
+// MaxSpan limits the commits between two others: those that a review can be about.
+const MaxSpan = 500
+
 // Between returns the commits that lead to a commit, the head, and not to the base, which is an ancestor of the head.
-// The head is the first of them. It reports false if the base is no ancestor, or if the object of any of the commits is
-// not known.
+// The head is the first of them. It reports false if the base is no ancestor, if the object of any of the commits is
+// not known, or if they are more than MaxSpan.
 func Between(g Graph, base, head string) (list []string, known bool, err error) {
 	w := newWalk(g)
 	complete, err := w.divide(base, head)
@@ -85,7 +88,7 @@ func Between(g Graph, base, head string) (list []string, known bool, err error) 
 		return nil, false, err
 	}
 	list, known = w.ofHead()
-	return list, known && w.commits[base].from&fromHead != 0, nil
+	return list, known && len(list) <= MaxSpan && w.commits[base].from&fromHead != 0, nil
 }
 
 // A Shipped is a commit of a delivery.

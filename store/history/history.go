@@ -5,11 +5,9 @@ package history
 
 import (
 	"fmt"
-	"strings"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -19,7 +17,7 @@ import (
 type History struct {
 	// The caches hold what never changes. They are cleared if a write fails, which may have filled them.
 	nodes *txn.Cache[key, lineage.Node]
-	spans *txn.Cache[spanKey, []Commit]
+	spans *txn.Cache[spanKey, []ancestry.Commit]
 }
 
 // A key identifies a commit of a repo.
@@ -40,13 +38,10 @@ const (
 	maxSpans = 200
 )
 
-// MaxSpan limits the commits that a review can be about. Of more, it is not known who wrote them.
-const MaxSpan = 500
-
 // New returns the room of a database.
 func New(db *txn.DB) *History {
 	h := &History{
-		nodes: txn.NewCache[key, lineage.Node](maxNodes), spans: txn.NewCache[spanKey, []Commit](maxSpans),
+		nodes: txn.NewCache[key, lineage.Node](maxNodes), spans: txn.NewCache[spanKey, []ancestry.Commit](maxSpans),
 	}
 	db.Attach(txn.Part{Discard: h.clear, AfterRollback: h.clear})
 	return h
@@ -55,28 +50,6 @@ func New(db *txn.DB) *History {
 func (h *History) clear() {
 	h.nodes.Clear()
 	h.spans.Clear()
-}
-
-// A Commit is what the object of a commit says of who wrote it, and its subject.
-type Commit struct {
-	SHA, Subject      string
-	Author, Committer ledger.Author
-	CoAuthors         []ledger.Author
-	// SigningKeys are the fingerprints of the keys that signed it.
-	SigningKeys []string
-}
-
-// SigningKey returns the fingerprint of the key of an object's SSH signature, or "" if it has no valid one.
-func SigningKey(o *gitobject.Commit) string {
-	key, err := o.VerifySSH()
-	if err != nil {
-		return ""
-	}
-	fingerprint, err := identity.Fingerprint(key.PublicKey)
-	if err != nil { // of a type that identities cannot have
-		return ""
-	}
-	return fingerprint
 }
 
 // Add stores the object of a commit that is not registered, with the fingerprint of the key that signed it, or "".
@@ -153,23 +126,4 @@ func keysOf(repoID int64, commits []string) []any {
 		args = append(args, repoID, sha)
 	}
 	return args
-}
-
-// commitOf returns what an object says of who wrote the commit. keys are the fingerprints of the keys that signed it,
-// one per line.
-func commitOf(o *gitobject.Commit, keys string) Commit {
-	c := Commit{SHA: o.ID, Subject: strings.Clone(ledger.Subject(o.Message)), Author: cloned(o.Author.Author),
-		Committer: cloned(o.Committer.Author)}
-	for _, a := range o.CoAuthors {
-		c.CoAuthors = append(c.CoAuthors, cloned(a))
-	}
-	if keys != "" {
-		c.SigningKeys = strings.Split(keys, "\n")
-	}
-	return c
-}
-
-// cloned returns an author who does not keep an object in memory.
-func cloned(a ledger.Author) ledger.Author {
-	return ledger.Author{Name: strings.Clone(a.Name), Email: strings.Clone(a.Email)}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -54,7 +55,7 @@ func (re *Recorder) prove(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, o *gi
 // objectKey returns the fingerprint of the key that signed an object, or "". Its owner is an author of the commit, even
 // if the key is not trusted yet.
 func (re *Recorder) objectKey(t *txn.Tx, d *facts.Deriver, o *gitobject.Commit) (string, error) {
-	fingerprint := history.SigningKey(o)
+	fingerprint := ancestry.SigningKey(o)
 	return fingerprint, re.claimKey(t, d.Repo.OrgID, fingerprint)
 }
 
