@@ -250,8 +250,8 @@ var mayImport = map[string][]string{
 		"store/sqldb", "store/states", "store/txn",
 	},
 	"store/recheck": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/policy", "ledger/radar",
-		"store/backlog", "store/facts", "store/history", "store/overlaps", "store/radarindex", "store/states",
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/lineage", "ledger/policy",
+		"ledger/radar", "store/backlog", "store/facts", "store/history", "store/overlaps", "store/radarindex", "store/states",
 		"store/txn",
 	},
 	"store/upkeep": {

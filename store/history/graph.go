@@ -10,7 +10,7 @@ import (
 
 // IsAncestor reports whether it is known that commit a of a repo is b, or an ancestor of b.
 func (h *History) IsAncestor(rd txn.Reader, repoID int64, a, b string) (bool, error) {
-	is, err := lineage.IsAncestor(h.graph(rd, repoID), a, b)
+	is, err := lineage.IsAncestor(h.Graph(rd, repoID), a, b)
 	if err != nil {
 		return false, fmt.Errorf("follow the history from %s: %w", b, err)
 	}
@@ -20,7 +20,7 @@ func (h *History) IsAncestor(rd txn.Reader, repoID int64, a, b string) (bool, er
 // IsFirstParent reports whether it is known that commit a of a repo is among the first n that follow b by first
 // parents.
 func (h *History) IsFirstParent(rd txn.Reader, repoID int64, a, b string, n int) (bool, error) {
-	is, err := lineage.IsFirstParent(h.graph(rd, repoID), a, b, n)
+	is, err := lineage.IsFirstParent(h.Graph(rd, repoID), a, b, n)
 	if err != nil {
 		return false, fmt.Errorf("follow the first parents of %s: %w", b, err)
 	}
@@ -34,7 +34,7 @@ func (h *History) Between(rd txn.Reader, repoID int64, base, head string) (list 
 	if list, ok := h.spans.Get(key); ok {
 		return list, true, nil
 	}
-	commits, known, err := lineage.Between(h.graph(rd, repoID), base, head)
+	commits, known, err := lineage.Between(h.Graph(rd, repoID), base, head)
 	if err != nil {
 		return nil, false, fmt.Errorf("follow the history from %s: %w", head, err)
 	}
@@ -52,15 +52,16 @@ func (h *History) Between(rd txn.Reader, repoID int64, base, head string) (list 
 func (h *History) MergeBase(rd txn.Reader, repoID int64, head, other string) (base string, commits []string,
 	err error,
 ) {
-	base, commits, err = lineage.MergeBase(h.graph(rd, repoID), head, other)
+	base, commits, err = lineage.MergeBase(h.Graph(rd, repoID), head, other)
 	if err != nil {
 		return "", nil, fmt.Errorf("find the merge base of %s: %w", head, err)
 	}
 	return base, commits, nil
 }
 
-// graph returns the history of a repo.
-func (h *History) graph(rd txn.Reader, repoID int64) lineage.Graph {
+// Graph returns the history of a repo, as objects say.
+func (h *History) Graph(rd txn.Reader, repoID int64) lineage.Graph {
+	query := fmt.Sprintf(selectLineage, gitobject.LineageSize)
 	return func(sha string) (n lineage.Node, known bool, err error) {
 		if n, ok := h.nodes.Get(key{repoID, sha}); ok {
 			return n, true, nil
@@ -75,7 +76,7 @@ func (h *History) graph(rd txn.Reader, repoID int64) lineage.Graph {
 			n.Parents, n.At, fault = gitobject.Lineage(sha, object)
 			known = fault == nil // a check of the database says why
 			return nil
-		}, selectLineage, repoID, sha, gitobject.LineageSize)
+		}, query, repoID, sha)
 		if err != nil {
 			return n, false, fmt.Errorf("read the object of %s: %w", sha, err)
 		}
@@ -87,11 +88,11 @@ func (h *History) graph(rd txn.Reader, repoID int64) lineage.Graph {
 	}
 }
 
-// selectLineage selects the first bytes of the object of a commit.
+// selectLineage selects the first bytes of the object of a commit, as many as its verbs say.
 const selectLineage = `
-SELECT substr(object, 1, ?3) FROM ancestors WHERE repo_id = ?1 AND sha = ?2
+SELECT substr(object, 1, %[1]d) FROM ancestors WHERE repo_id = ?1 AND sha = ?2
 UNION ALL
-SELECT substr(o.object, 1, ?3)
+SELECT substr(o.object, 1, %[1]d)
 FROM commits c /*+ordered*/ JOIN commit_objects o ON o.commit_id = c.id WHERE c.repo_id = ?1 AND c.sha = ?2`
 
 // Read returns what the objects of commits say of who wrote them, in the order of the list. It reports false if one is

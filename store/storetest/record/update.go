@@ -87,6 +87,7 @@ func (g *graph) claim(by *storetest.Signer, kind attestation.MergeKind, name, so
 	payload, err := attestation.NewMergeStatement(g.ids[name], attestation.Merge{
 		Repo: "acme/api", Kind: kind, Source: attestation.MergedCommit{SHA: g.ids[source]},
 		Parent: attestation.MergedCommit{SHA: g.ids[parent]}, Tree: g.tree(name),
+		StartedOn: ledger.Time(g.Clock.Tick()),
 	})
 	must.OK(g.T, err)
 	by.SendNoticed(payload, "")
