@@ -98,6 +98,22 @@ func Forget(t *txn.Tx, repoID int64, sha string) error {
 	return nil
 }
 
+// Objects returns the objects of those of the commits of a repo that are known by their object alone, by commit.
+func Objects(rd txn.Reader, repoID int64, commits []string) (map[string][]byte, error) {
+	objects := make(map[string][]byte)
+	err := rd.EachIn(func(row txn.Scanner) error {
+		var sha string
+		var object []byte
+		err := row.Scan(&sha, &object)
+		objects[sha] = object
+		return err
+	}, "SELECT sha, object FROM ancestors WHERE (repo_id, sha) IN ", 2, keysOf(repoID, commits))
+	if err != nil {
+		return nil, fmt.Errorf("read the objects of ancestors: %w", err)
+	}
+	return objects, nil
+}
+
 // Unknown returns those of the commits of a repo whose objects are not known, in their order, or nil.
 func Unknown(rd txn.Reader, repoID int64, commits []string) ([]string, error) {
 	known, err := among(rd, repoID, commits, "SELECT sha FROM ancestors WHERE (repo_id, sha) IN ",
