@@ -212,9 +212,7 @@ var mayImport = map[string][]string{
 		"ledger/policy", "ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/events", "store/history",
 		"store/internal/envelope", "store/policies", "store/radarindex", "store/signers", "store/sqldb", "store/txn",
 	},
-	"store/history": {
-		"ledger/ancestry", "ledger/gitobject", "ledger/lineage", "store/txn",
-	},
+	"store/history": {"ledger/ancestry", "ledger/gitobject", "ledger/lineage", "store/txn"},
 	"store/overlaps": {
 		"ledger", "ledger/gitobject", "ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/events",
 		"store/facts", "store/policies", "store/radarindex", "store/sqldb", "store/txn",
@@ -252,9 +250,9 @@ var mayImport = map[string][]string{
 		"store/sqldb", "store/states", "store/txn",
 	},
 	"store/recheck": {
-		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/policy",
-		"ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/facts", "store/overlaps",
-		"store/radarindex", "store/states", "store/txn",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/lineage",
+		"ledger/policy", "ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/facts", "store/history",
+		"store/overlaps", "store/radarindex", "store/states", "store/txn",
 	},
 	"store/upkeep": {
 		"ledger", "store/access", "store/backlog", "store/events", "store/facts", "store/orgs", "store/overlaps",

@@ -83,7 +83,7 @@ const MaxSpan = 500
 // not known, or if they are more than MaxSpan.
 func Between(g Graph, base, head string) (list []string, known bool, err error) {
 	w := newWalk(g)
-	complete, err := w.divide(base, head)
+	complete, err := w.divide(head, base)
 	if err != nil || !complete {
 		return nil, false, err
 	}
@@ -115,6 +115,17 @@ func Delivery(g Graph, base, head string) (list []Shipped, complete bool, err er
 	return list, true, nil
 }
 
+// Ahead returns the commits that lead to a commit, the head, and are not known to lead to any of the others. The head is
+// the first of them. Those whose objects are not known are among them, and so are the others' ancestors beyond the
+// bounds.
+func Ahead(g Graph, head string, others ...string) ([]string, error) {
+	w := newWalk(g)
+	if _, err := w.divide(head, others...); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(w.order, func(sha string) bool { return w.commits[sha].from != fromHead }), nil
+}
+
 // maxBases limits the commits among which a merge base is looked for.
 const maxBases = 4
 
@@ -123,7 +134,7 @@ const maxBases = 4
 // commit contains the head, or if the object of any commit since then is not known.
 func MergeBase(g Graph, head, other string) (base string, list []string, err error) {
 	w := newWalk(g)
-	complete, err := w.divide(other, head)
+	complete, err := w.divide(head, other)
 	if err != nil || !complete {
 		return "", nil, err
 	}
@@ -194,11 +205,13 @@ type walk struct {
 
 func newWalk(g Graph) *walk { return &walk{graph: g, commits: make(map[string]*visited)} }
 
-// divide visits commits until it is known which lead to the head and not to the base. It reports false if they are too
-// many.
-func (w *walk) divide(base, head string) (complete bool, err error) {
-	if err := w.mark(base, fromBase); err != nil {
-		return false, err
+// divide visits commits until it is known which lead to the head and not to any of the bases. It reports false if they
+// are too many.
+func (w *walk) divide(head string, bases ...string) (complete bool, err error) {
+	for _, base := range bases {
+		if err := w.mark(base, fromBase); err != nil {
+			return false, err
+		}
 	}
 	if err := w.mark(head, fromHead); err != nil {
 		return false, err

@@ -138,6 +138,28 @@ func TestMergeBase(t *testing.T) {
 	}
 }
 
+func TestAhead(t *testing.T) {
+	for name, test := range map[string]struct {
+		history      []string
+		head, others string
+		want         string
+	}{
+		"a branch":                    {[]string{"m0", "t1 m0", "m1 m0", "t2 t1"}, "t2", "m1", "t2 t1"},
+		"a stacked branch":            {[]string{"m0", "a m0", "m1 m0", "b a"}, "b", "m1", "b a"},
+		"one below that was merged":   {[]string{"m0", "a m0", "m1 m0 a", "b a"}, "b", "m1", "b"},
+		"one of several others":       {[]string{"m0", "a m0", "m1 m0", "b a"}, "b", "m1 a", "b"},
+		"beyond what is known":        {[]string{"m0", "m1 m0", "b a"}, "b", "m1", "b a"},
+		"the others contain the head": {[]string{"m0", "t m0", "m1 m0 t"}, "t", "m1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, err := Ahead(history(test.history...), test.head, strings.Fields(test.others)...)
+			if got := strings.Join(list, " "); err != nil || got != test.want {
+				t.Errorf("%q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
 func TestIsFirstParent(t *testing.T) {
 	g := history("m0", "m1 m0", "x", "m2 m1 x")
 	for _, test := range []struct {
@@ -203,7 +225,8 @@ func TestAnErrorOfTheGraphIsReturned(t *testing.T) {
 	_, err2 := IsFirstParent(g, "a", "t1", 9)
 	_, _, err3 := Between(g, "a", "t1")
 	_, _, err4 := MergeBase(g, "t1", "a")
-	for _, err := range []error{err1, err2, err3, err4} {
+	_, err5 := Ahead(g, "t1", "a")
+	for _, err := range []error{err1, err2, err3, err4, err5} {
 		if !errors.Is(err, broken) {
 			t.Errorf("error %v", err)
 		}

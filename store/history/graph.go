@@ -28,7 +28,7 @@ func (p Past) IsKnown(sha string) (bool, error) {
 
 // IsAncestor reports whether it is known that commit a is b, or an ancestor of b.
 func (p Past) IsAncestor(a, b string) (bool, error) {
-	is, err := lineage.IsAncestor(p.node, a, b)
+	is, err := lineage.IsAncestor(p.Node, a, b)
 	if err != nil {
 		return false, fmt.Errorf("follow the history from %s: %w", b, err)
 	}
@@ -37,7 +37,7 @@ func (p Past) IsAncestor(a, b string) (bool, error) {
 
 // IsFirstParent reports whether it is known that commit a is among the first n that follow b by first parents.
 func (p Past) IsFirstParent(a, b string, n int) (bool, error) {
-	is, err := lineage.IsFirstParent(p.node, a, b, n)
+	is, err := lineage.IsFirstParent(p.Node, a, b, n)
 	if err != nil {
 		return false, fmt.Errorf("follow the first parents of %s: %w", b, err)
 	}
@@ -51,7 +51,7 @@ func (p Past) Between(base, head string) (list []ancestry.Commit, known bool, er
 	if list, ok := h.spans.Get(key); ok {
 		return list, true, nil
 	}
-	commits, known, err := lineage.Between(p.node, base, head)
+	commits, known, err := lineage.Between(p.Node, base, head)
 	if err != nil {
 		return nil, false, fmt.Errorf("follow the history from %s: %w", head, err)
 	}
@@ -67,15 +67,15 @@ func (p Past) Between(base, head string) (list []ancestry.Commit, known bool, er
 // MergeBase returns the merge base of a commit, the head, and another one, and the commits since then, the head first.
 // The base is empty if it is not known.
 func (p Past) MergeBase(head, other string) (base string, commits []string, err error) {
-	base, commits, err = lineage.MergeBase(p.node, head, other)
+	base, commits, err = lineage.MergeBase(p.Node, head, other)
 	if err != nil {
 		return "", nil, fmt.Errorf("find the merge base of %s: %w", head, err)
 	}
 	return base, commits, nil
 }
 
-// node returns the place of a commit in the history.
-func (p Past) node(sha string) (n lineage.Node, known bool, err error) {
+// Node returns the place of a commit in the history. It reports false if its object is not known.
+func (p Past) Node(sha string) (n lineage.Node, known bool, err error) {
 	h, key := p.history, key{p.repoID, sha}
 	if n, ok := h.nodes.Get(key); ok {
 		return n, true, nil
@@ -90,7 +90,7 @@ func (p Past) node(sha string) (n lineage.Node, known bool, err error) {
 		n.Parents, n.At, fault = gitobject.Lineage(sha, object)
 		known = fault == nil // a check of the database says why
 		return nil
-	}, selectLineage, p.repoID, sha, gitobject.LineageSize)
+	}, h.selectLineage, p.repoID, sha)
 	if err != nil {
 		return n, false, fmt.Errorf("read the object of %s: %w", sha, err)
 	}
@@ -100,11 +100,11 @@ func (p Past) node(sha string) (n lineage.Node, known bool, err error) {
 	return n, known, nil
 }
 
-// selectLineage selects the first bytes of the object of a commit.
+// selectLineage selects the first bytes of the object of a commit, as many as its verbs say.
 const selectLineage = `
-SELECT substr(object, 1, ?3) FROM ancestors WHERE repo_id = ?1 AND sha = ?2
+SELECT substr(object, 1, %[1]d) FROM ancestors WHERE repo_id = ?1 AND sha = ?2
 UNION ALL
-SELECT substr(o.object, 1, ?3)
+SELECT substr(o.object, 1, %[1]d)
 FROM commits c /*+ordered*/ JOIN commit_objects o ON o.commit_id = c.id WHERE c.repo_id = ?1 AND c.sha = ?2`
 
 // Commits returns what the objects of commits say of who wrote them, in the order of the list. It reports false if one

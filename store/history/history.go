@@ -18,6 +18,8 @@ type History struct {
 	// The caches hold what never changes. They are cleared if a write fails, which may have filled them.
 	nodes *txn.Cache[key, lineage.Node]
 	spans *txn.Cache[spanKey, []ancestry.Commit]
+	// selectLineage is the query with this name, for what gitobject.Lineage needs.
+	selectLineage string
 }
 
 // A key identifies a commit of a repo.
@@ -41,6 +43,7 @@ const (
 // New returns the room of a database.
 func New(db *txn.DB) *History {
 	h := &History{
+		selectLineage: fmt.Sprintf(selectLineage, gitobject.LineageSize),
 		nodes: txn.NewCache[key, lineage.Node](maxNodes), spans: txn.NewCache[spanKey, []ancestry.Commit](maxSpans),
 	}
 	db.Attach(txn.Part{Discard: h.clear, AfterRollback: h.clear})
@@ -69,6 +72,22 @@ func Forget(t *txn.Tx, repoID int64, sha string) error {
 		return fmt.Errorf("delete the object of an ancestor: %w", err)
 	}
 	return nil
+}
+
+// Objects returns the objects of those of the commits of a repo that are known by their object alone, by commit.
+func Objects(rd txn.Reader, repoID int64, commits []string) (map[string][]byte, error) {
+	objects := make(map[string][]byte)
+	err := rd.EachIn(func(row txn.Scanner) error {
+		var sha string
+		var object []byte
+		err := row.Scan(&sha, &object)
+		objects[sha] = object
+		return err
+	}, "SELECT sha, object FROM ancestors WHERE (repo_id, sha) IN ", 2, keysOf(repoID, commits))
+	if err != nil {
+		return nil, fmt.Errorf("read the objects of ancestors: %w", err)
+	}
+	return objects, nil
 }
 
 // Unknown returns those of the commits of a repo whose objects are not known, in their order, or nil.

@@ -79,6 +79,17 @@ func (re *Recorder) claimKey(t *txn.Tx, orgID int64, fingerprint string) error {
 	return nil
 }
 
+// stored returns the objects of those of the commits that were known by their object alone.
+func (re *Recorder) stored(ctx context.Context, org, repo string, commits ...string) (map[string][]byte, error) {
+	return txn.Read(ctx, re.db, txn.ForWrite(org), func(rd txn.Reader) (map[string][]byte, error) {
+		r, err := rd.FindRepo(org, repo)
+		if err != nil {
+			return nil, err
+		}
+		return history.Objects(rd, r.ID, commits)
+	})
+}
+
 // disproved returns what registrations have claimed of a commit and its object says
 // otherwise, and the parents that they have claimed.
 func disproved(t *txn.Tx,
@@ -201,7 +212,7 @@ func checkAuthor(c *facts.CommitRow, n ledger.Author) error {
 func (re *Recorder) recordSignature(
 	ctx context.Context, org, repo string, o *gitobject.Commit,
 ) (result *ledger.CommitSignature, isNew bool, err error) {
-	rec, isNew, err := re.Attest(ctx, org, repo, func(_ attestation.Place, keys *identity.Keyring) (
+	r, err := re.attest(ctx, org, repo, func(_ attestation.Place, keys *identity.Keyring) (
 		*attestation.Attestation, error,
 	) {
 		return attestation.OfCommit(o, keys, re.db.Clock.Now())
@@ -209,7 +220,7 @@ func (re *Recorder) recordSignature(
 	fault, isFault := errors.AsType[*ledger.Error](err)
 	switch {
 	case err == nil:
-		return &ledger.CommitSignature{Attestation: rec.ID}, isNew, nil
+		return &ledger.CommitSignature{Attestation: r.Record.ID}, r.Created, nil
 	case isFault && !txn.IsUnavailable(err):
 		return &ledger.CommitSignature{Reason: cmp.Or(fault.Detail, err.Error())}, false, nil
 	}
