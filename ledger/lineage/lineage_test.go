@@ -76,7 +76,7 @@ func TestDelivery(t *testing.T) {
 		"what runs, again":               {[]string{"m0", "m1 m0"}, "m1", "m1", "m1"},
 		"an older commit":                {[]string{"m0", "m1 m0", "m2 m1"}, "m2", "m0", "m0"},
 		"a branch that was merged":       {[]string{"m0", "t1 m0", "m1 m0", "m2 m1 t1"}, "m0", "m2", "m2 m1 t1"},
-		"a hotfix beside what runs":      {[]string{"m0", "m1 m0", "h1 m0", "h2 h1"}, "m1", "h2", "h2 h1"},
+		"a hotfix next to what runs":     {[]string{"m0", "m1 m0", "h1 m0", "h2 h1"}, "m1", "h2", "h2 h1"},
 		"after a hotfix, the mainline":   {[]string{"m0", "m1 m0", "h1 m0", "m2 m1"}, "h1", "m2", "m2 m1"},
 		"nothing runs":                   {[]string{"m0", "m1 m0"}, "", "m1", "m1 m0"},
 		"a parent is not known":          {[]string{"m1 m0", "m2 m1"}, "", "m2", "m2 m1 m0?"},

@@ -44,7 +44,7 @@ const (
 func New(db *txn.DB) *History {
 	h := &History{
 		selectLineage: fmt.Sprintf(selectLineage, gitobject.LineageSize),
-		nodes: txn.NewCache[key, lineage.Node](maxNodes), spans: txn.NewCache[spanKey, []ancestry.Commit](maxSpans),
+		nodes:         txn.NewCache[key, lineage.Node](maxNodes), spans: txn.NewCache[spanKey, []ancestry.Commit](maxSpans),
 	}
 	db.Attach(txn.Part{Discard: h.clear, AfterRollback: h.clear})
 	return h
