@@ -176,6 +176,30 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// Of a rebase, who wrote any of its commits has written it.
+func TestWhoWroteARebase(t *testing.T) {
+	contract := must.Get(policy.Parse([]byte(
+		`{"requirements":[{"state":"ATTESTED","predicate":"review:*","exclude_author":true}]}`)))(t)
+	for name, test := range map[string]struct {
+		kind    attestation.MergeKind
+		history []string
+		want    string
+	}{
+		"a rebase": {attestation.Rebased, []string{"m0 max", "r1 eve m0", "r2 tom r1"}, "[{tom } {eve }]"},
+		"a rebase of a merge with what is not known": {attestation.Rebased,
+			[]string{"m0 max", "r1 eve m0 x", "r2 tom r1"}, "[]"},
+		"a squash": {attestation.Squashed, []string{"m0 max", "r1 eve m0", "r2 tom r1"}, "[{tom }]"},
+	} {
+		f := policy.Facts{Sources: []policy.Source{{Commit: "t", Claims: []policy.MergeClaim{
+			{Kind: string(test.kind), Side: &policy.Side{Commit: "m0"}},
+		}}}}
+		must.Get(Complete(historyOf(test.history...), &contract, "r2", &f))(t)
+		if got := fmt.Sprint(f.Sources[0].Claims[0].Side.Wrote.Authors); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 func TestLatest(t *testing.T) {
 	claims := []Claim{{"a", 1}, {"b", 1}, {"a", 2}, {"a", 1}}
 	got := Latest(claims, func(c *Claim) Claim { return *c })

@@ -144,14 +144,14 @@ func (g *gathering) contained(from *policy.Source, commit string) (map[string]bo
 	return bases, nil
 }
 
-// addWriters sets who wrote a clean merge in addition to its source: of a squash or a rebase the author and the
-// co-authors, and of others nobody.
+// addWriters sets who wrote a clean merge in addition to its source: of a squash, and of all commits of a rebase, the
+// author and the co-authors, and of others nobody.
 func (g *gathering) addWriters(kind string, side *policy.Side) error {
-	isWritten := kind == string(attestation.Squashed) || kind == string(attestation.Rebased)
-	if !isWritten || !g.contract.ExcludesAuthor() {
+	isRebased := kind == string(attestation.Rebased)
+	if !isRebased && kind != string(attestation.Squashed) || !g.contract.ExcludesAuthor() {
 		return nil
 	}
-	c, known, err := g.history.Commit(g.commit)
+	list, known, err := g.written(isRebased, side.Commit)
 	if err != nil {
 		return err
 	}
@@ -160,10 +160,23 @@ func (g *gathering) addWriters(kind string, side *policy.Side) error {
 		return nil
 	}
 
-	c.Committer, c.SigningKeys = c.Author, nil
-	if a, ok := authorship([]Commit{c}); ok {
+	for i := range list {
+		list[i].Committer, list[i].SigningKeys = list[i].Author, nil
+	}
+	if a, ok := authorship(list); ok {
 		side.Wrote = a
 		g.spans.Wrote = append(g.spans.Wrote, a)
 	}
 	return nil
+}
+
+// written returns the commits that a squash or a rebase has written. The list may be changed. It reports false if not
+// all are known.
+func (g *gathering) written(isRebased bool, side string) (list []Commit, known bool, err error) {
+	if isRebased {
+		list, known, err = g.history.Between(side, g.commit)
+		return slices.Clone(list), known, err
+	}
+	c, known, err := g.history.Commit(g.commit)
+	return []Commit{c}, known, err
 }

@@ -161,8 +161,19 @@ func (h *history) side(commit string, c mergeClaim, bases map[string]*authors.Au
 	side.Met = h.contract.Met(parent.Facts)
 	side.Bases = h.contained(c.parent, bases)
 	if c.Kind == string(attestation.Squashed) || c.Kind == string(attestation.Rebased) {
-		o := h.facts[commit].object
-		side.Wrote = &authors.Authorship{Proven: true, Authors: append([]ledger.Author{o.author}, o.others[1:]...)}
+		side.Wrote = &authors.Authorship{Proven: true}
+		for id := range h.reach(commit) {
+			switch o := h.facts[id]; {
+			case id != commit && c.Kind == string(attestation.Squashed), h.reach(c.parent)[id]:
+			case o == nil || !o.Proven:
+				side.Wrote.Proven = false // anybody may have
+			default:
+				side.Wrote.Authors = append(append(side.Wrote.Authors, o.object.author), o.object.others[1:]...)
+			}
+		}
+		if !side.Wrote.Proven {
+			side.Wrote = new(authors.Authorship)
+		}
 		side.Wrote.AuthorPeople, side.Wrote.KnownAuthors = h.peopleNamed(side.Wrote.Authors)
 	}
 	return side
