@@ -244,10 +244,10 @@ var mayImport = map[string][]string{
 		"store/lists", "store/signers", "store/states", "store/txn",
 	},
 	"store/record": {
-		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/lineage",
-		"ledger/passkey", "ledger/policy", "ledger/review", "store/access", "store/events", "store/facts", "store/history",
-		"store/internal/envelope", "store/lists", "store/overlaps", "store/radarindex", "store/signers",
-		"store/sqldb", "store/states", "store/txn",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity",
+		"ledger/lineage", "ledger/passkey", "ledger/policy", "ledger/review", "store/access", "store/events",
+		"store/facts", "store/history", "store/internal/envelope", "store/lists", "store/overlaps",
+		"store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
 	},
 	"store/recheck": {
 		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/lineage",

@@ -104,7 +104,7 @@ type Shipped struct {
 // head. It reports false if the walk is too long.
 func Delivery(g Graph, base, head string) (list []Shipped, complete bool, err error) {
 	w := newWalk(g)
-	if complete, err = w.divide(base, head); err != nil || !complete {
+	if complete, err = w.divide(head, base); err != nil || !complete {
 		return nil, false, err
 	}
 	for _, sha := range w.order {
@@ -115,8 +115,8 @@ func Delivery(g Graph, base, head string) (list []Shipped, complete bool, err er
 	return list, true, nil
 }
 
-// Ahead returns the commits that lead to a commit, the head, and are not known to lead to any of the others. The head is
-// the first of them. Those whose objects are not known are among them, and so are the others' ancestors beyond the
+// Ahead returns the commits that lead to a commit, the head, and are not known to lead to any of the others. The head
+// is the first of them. Those whose objects are not known are among them, and so are the others' ancestors beyond the
 // bounds.
 func Ahead(g Graph, head string, others ...string) ([]string, error) {
 	w := newWalk(g)
