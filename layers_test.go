@@ -96,7 +96,7 @@ var mayImport = map[string][]string{
 	// Verifies what a server says, as its client.
 	"cmd/internal/verify": {
 		"client", "cmd/internal/evidence", "cmd/internal/seen", "internal/parallel", "ledger", "ledger/attestation",
-		"ledger/facts", "ledger/identity", "ledger/identity/sigstore", "ledger/policy", "ledger/proof",
+		"ledger/facts", "ledger/identity", "ledger/identity/sigstore", "ledger/lineage", "ledger/policy", "ledger/proof",
 		"ledger/proof/receipt", "ledger/proof/rederive", "ledger/proof/trustpolicy", "ledger/proof/verify",
 	},
 	"cmd/internal/workfile": {"internal/gitrepo"},
@@ -208,20 +208,18 @@ var mayImport = map[string][]string{
 		"ledger", "store/sqldb", "store/txn",
 	},
 	"store/facts": {
-		"ledger", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/identity", "ledger/policy",
-		"ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/events", "store/history",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/identity",
+		"ledger/policy", "ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/events", "store/history",
 		"store/internal/envelope", "store/policies", "store/radarindex", "store/signers", "store/sqldb", "store/txn",
 	},
-	"store/history": {
-		"ledger", "ledger/gitobject", "ledger/identity", "ledger/lineage", "store/txn",
-	},
+	"store/history": {"ledger/ancestry", "ledger/gitobject", "ledger/lineage", "store/txn"},
 	"store/overlaps": {
 		"ledger", "ledger/gitobject", "ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/events",
 		"store/facts", "store/policies", "store/radarindex", "store/sqldb", "store/txn",
 	},
 	"store/states": {
-		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/where", "store/backlog",
-		"store/events", "store/facts", "store/overlaps", "store/radarindex", "store/signers", "store/sqldb",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/where",
+		"store/backlog", "store/events", "store/facts", "store/overlaps", "store/radarindex", "store/signers", "store/sqldb",
 		"store/txn",
 	},
 	"store/policies": {
@@ -246,15 +244,15 @@ var mayImport = map[string][]string{
 		"store/lists", "store/signers", "store/states", "store/txn",
 	},
 	"store/record": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity", "ledger/lineage",
-		"ledger/passkey", "ledger/policy", "ledger/review", "store/access", "store/events", "store/facts", "store/history",
-		"store/internal/envelope", "store/lists", "store/overlaps", "store/radarindex", "store/signers",
-		"store/sqldb", "store/states", "store/txn",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity",
+		"ledger/lineage", "ledger/passkey", "ledger/policy", "ledger/review", "store/access", "store/events",
+		"store/facts", "store/history", "store/internal/envelope", "store/lists", "store/overlaps",
+		"store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
 	},
 	"store/recheck": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/policy",
-		"ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/facts", "store/history", "store/overlaps",
-		"store/radarindex", "store/states", "store/txn",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/lineage",
+		"ledger/policy", "ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/facts", "store/history",
+		"store/overlaps", "store/radarindex", "store/states", "store/txn",
 	},
 	"store/upkeep": {
 		"ledger", "store/access", "store/backlog", "store/events", "store/facts", "store/orgs", "store/overlaps",
@@ -395,11 +393,12 @@ var mayImport = map[string][]string{
 	"ledger/facts": {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/text", "ledger/policy",
 		"ledger/radar"},
 	"ledger/proof/rederive": {
-		"ledger", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/identity", "ledger/policy",
-		"ledger/proof/verify",
-		"ledger/where",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/gitobject",
+		"ledger/identity", "ledger/lineage", "ledger/policy", "ledger/proof/verify", "ledger/where",
 	},
 	"ledger/authors": {"ledger", "ledger/identity"},
+	"ledger/ancestry": {"ledger", "ledger/attestation", "ledger/authors", "ledger/gitobject", "ledger/identity",
+		"ledger/policy"},
 	"ledger/policy": {"ledger", "ledger/authors", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/policy/conflicts", "ledger/policy/internal/assign", "ledger/policy/internal/fields", "ledger/radar",
 		"ledger/where"},

@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
@@ -37,6 +38,7 @@ UPDATE commits SET merged = 1 WHERE sha = '%[2]s'; UPDATE commits SET merged = 2
 INSERT INTO merge_sides (commit_id, version) SELECT id, 0 FROM commits WHERE sha = '%[3]s'`,
 		claim.ID, commits[3], commits[0])))
 
+	must.OK(e.t, e.StackedClaims(ctx, func(store.StackedClaim) {}))
 	e.attests("carried", commits[0], "test:go", ledger.Pass)
 	e.ok(e.Commit(ctx, "acme", "carried", commits[1])) // settles it
 	e.ok(e.Commit(ctx, "acme", "carried", commits[3]))

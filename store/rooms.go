@@ -54,7 +54,7 @@ func newStore(o Options, server string) *Store {
 	s.Finder = search.New(s.db, s.Signers, s.Facts, s.States, s.Lists)
 	s.Recorder = record.New(s.db, s.Journal, s.Signers, s.Access, s.Facts, s.Radar, s.States, s.Lists,
 		past)
-	s.Rechecker = recheck.New(s.db, s.Facts, s.Radar)
+	s.Rechecker = recheck.New(s.db, s.Facts, s.Radar, past)
 	s.Upkeep = upkeep.New(s.db, s.jobs, s.Journal, s.Outbox, s.Signers, s.Access, s.Facts, s.Radar, s.States,
 		s.Registry)
 	return s

@@ -115,6 +115,8 @@ type (
 	UnreadType = recheck.UnreadType
 	// A Rereading is a recorded statement that this release reads otherwise.
 	Rereading = recheck.Rereading
+	// A StackedClaim is a claim of a merge, by earlier rules, whose source was built on an unmerged commit.
+	StackedClaim = recheck.StackedClaim
 	// A Certificate is one that a CA of an org issues.
 	Certificate = signers.Certificate
 	// An Exchange is a token of an issuer with the rule that it fulfils.

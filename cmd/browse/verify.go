@@ -96,7 +96,8 @@ func newVerifyCommit(p *cli.Program) *cobra.Command {
 		Long: `Reads all events in the log of the org, and checks those of the commit, by
 default HEAD: the attestations as 'ledgerd verify attestation' does, that the
 ledger lists all of them, and that the state follows from the events. With
---rederive, reads what 'ledgerd verify repo' does, and derives the state again.
+--rederive, reads what 'ledgerd verify repo' does, and derives the state again;
+in a clone of the repo also what rests on the history of its commits.
 ` + verifyHelp,
 		Example: `  ledgerd verify commit acme/api HEAD
   ledgerd verify commit acme/api HEAD --rederive`,
@@ -126,7 +127,8 @@ token permits to read and, for the repo, the attestations as
 log, and that the states of all commits and the policy follow from the events.
 Events of the type audit need the scope admin. It takes a request for each event,
 and two for each attestation. With --rederive, and one for each commit, derives
-the states again.
+the states again; in a clone of the repo also those that rest on the history of
+its commits, such as of merges.
 ` + verifyHelp,
 		Example: "  ledgerd verify repo acme/api --keys keys.json --policy policy --max-age 2h",
 		RunE: func(command *cobra.Command, args []string) error {
@@ -179,6 +181,12 @@ func (v *verification) run(ctx context.Context, p *cli.Program, command *cobra.C
 	if err != nil {
 		return err
 	}
+	if git := (gitrepo.Repo{Dir: "."}); v.rederive {
+		if isClone, err := git.Exists(ctx); err == nil && isClone {
+			o.Objects = git.CommitObjects
+		}
+	}
+
 	progress := p.NewProgress()
 	o.Progress = func(done, total int64) { progress.Show("reading the events of the log", done, total) }
 	s, failed, err := verify.Begin(ctx, c.Client, o)

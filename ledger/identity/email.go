@@ -25,9 +25,12 @@ func CheckEmail(email string) error {
 	return checkAddress("email", email)
 }
 
-// checkAddress returns an error about a field unless it has an address without a name.
+// checkAddress returns an error about a field unless it has an address without a name. The part before the @ may have
+// brackets, as forges write the accounts of programs in commits: 41898282+github-actions[bot]@users.noreply.github.com.
 func checkAddress(field, email string) error {
-	if address, err := mail.ParseAddress(email); err != nil || address.Address != email || len(email) > maxEmail {
+	at := max(0, strings.LastIndexByte(email, '@'))
+	plain := strings.NewReplacer("[", "", "]", "").Replace(email[:at]) + email[at:]
+	if address, err := mail.ParseAddress(plain); err != nil || address.Address != plain || len(email) > maxEmail {
 		return ledger.FieldErrorf(ledger.CodeInvalidField, field, "%q is not an e-mail address (use e.g. ci@acme.example)",
 			text.Clip(email))
 	}

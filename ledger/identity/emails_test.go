@@ -36,6 +36,20 @@ func TestVerifyEmails(t *testing.T) {
 	}
 }
 
+// Forges give accounts of programs addresses with brackets, which mail has not.
+func TestCheckEmail(t *testing.T) {
+	for email, want := range map[string]bool{
+		"": true, "ci@acme.example": true, "ci+x@acme.example": true,
+		"41898282+github-actions[bot]@users.noreply.github.com": true,
+		"[]@acme.example": false, "CI <ci@acme.example>": false, "ci[@x]@acme.example": false, "ci@acme[bot].example": false,
+		"[bot]": false,
+	} {
+		if err := identity.CheckEmail(email); (err == nil) != want {
+			t.Errorf("%q: %v, want it to be valid: %t", email, err, want)
+		}
+	}
+}
+
 // A signer has at most MaxEmails addresses, however many a certificate has.
 func TestVerifyManyEmails(t *testing.T) {
 	const many = 1_000

@@ -75,17 +75,20 @@ func IsFirstParent(g Graph, a, b string, n int) (bool, error) {
 	return false, nil
 }
 
+// MaxSpan limits the commits between two others: those that a review can be about.
+const MaxSpan = 500
+
 // Between returns the commits that lead to a commit, the head, and not to the base, which is an ancestor of the head.
-// The head is the first of them. It reports false if the base is no ancestor, or if the object of any of the commits is
-// not known.
+// The head is the first of them. It reports false if the base is no ancestor, if the object of any of the commits is
+// not known, or if they are more than MaxSpan.
 func Between(g Graph, base, head string) (list []string, known bool, err error) {
 	w := newWalk(g)
-	complete, err := w.divide(base, head)
+	complete, err := w.divide(head, base)
 	if err != nil || !complete {
 		return nil, false, err
 	}
 	list, known = w.ofHead()
-	return list, known && w.commits[base].from&fromHead != 0, nil
+	return list, known && len(list) <= MaxSpan && w.commits[base].from&fromHead != 0, nil
 }
 
 // A Shipped is a commit of a delivery.
@@ -101,7 +104,7 @@ type Shipped struct {
 // head. It reports false if the walk is too long.
 func Delivery(g Graph, base, head string) (list []Shipped, complete bool, err error) {
 	w := newWalk(g)
-	if complete, err = w.divide(base, head); err != nil || !complete {
+	if complete, err = w.divide(head, base); err != nil || !complete {
 		return nil, false, err
 	}
 	for _, sha := range w.order {
@@ -112,6 +115,17 @@ func Delivery(g Graph, base, head string) (list []Shipped, complete bool, err er
 	return list, true, nil
 }
 
+// Ahead returns the commits that lead to a commit, the head, and are not known to lead to any of the others. The head
+// is the first of them. Those whose objects are not known are among them, and so are the others' ancestors beyond the
+// bounds.
+func Ahead(g Graph, head string, others ...string) ([]string, error) {
+	w := newWalk(g)
+	if _, err := w.divide(head, others...); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(w.order, func(sha string) bool { return w.commits[sha].from != fromHead }), nil
+}
+
 // maxBases limits the commits among which a merge base is looked for.
 const maxBases = 4
 
@@ -120,7 +134,7 @@ const maxBases = 4
 // commit contains the head, or if the object of any commit since then is not known.
 func MergeBase(g Graph, head, other string) (base string, list []string, err error) {
 	w := newWalk(g)
-	complete, err := w.divide(other, head)
+	complete, err := w.divide(head, other)
 	if err != nil || !complete {
 		return "", nil, err
 	}
@@ -191,11 +205,13 @@ type walk struct {
 
 func newWalk(g Graph) *walk { return &walk{graph: g, commits: make(map[string]*visited)} }
 
-// divide visits commits until it is known which lead to the head and not to the base. It reports false if they are too
-// many.
-func (w *walk) divide(base, head string) (complete bool, err error) {
-	if err := w.mark(base, fromBase); err != nil {
-		return false, err
+// divide visits commits until it is known which lead to the head and not to any of the bases. It reports false if they
+// are too many.
+func (w *walk) divide(head string, bases ...string) (complete bool, err error) {
+	for _, base := range bases {
+		if err := w.mark(base, fromBase); err != nil {
+			return false, err
+		}
 	}
 	if err := w.mark(head, fromHead); err != nil {
 		return false, err

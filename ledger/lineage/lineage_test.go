@@ -76,7 +76,7 @@ func TestDelivery(t *testing.T) {
 		"what runs, again":               {[]string{"m0", "m1 m0"}, "m1", "m1", "m1"},
 		"an older commit":                {[]string{"m0", "m1 m0", "m2 m1"}, "m2", "m0", "m0"},
 		"a branch that was merged":       {[]string{"m0", "t1 m0", "m1 m0", "m2 m1 t1"}, "m0", "m2", "m2 m1 t1"},
-		"a hotfix beside what runs":      {[]string{"m0", "m1 m0", "h1 m0", "h2 h1"}, "m1", "h2", "h2 h1"},
+		"a hotfix next to what runs":     {[]string{"m0", "m1 m0", "h1 m0", "h2 h1"}, "m1", "h2", "h2 h1"},
 		"after a hotfix, the mainline":   {[]string{"m0", "m1 m0", "h1 m0", "m2 m1"}, "h1", "m2", "m2 m1"},
 		"nothing runs":                   {[]string{"m0", "m1 m0"}, "", "m1", "m1 m0"},
 		"a parent is not known":          {[]string{"m1 m0", "m2 m1"}, "", "m2", "m2 m1 m0?"},
@@ -133,6 +133,28 @@ func TestMergeBase(t *testing.T) {
 			}
 			if want, _, _ := Between(g, test.want, test.head); got != "" && !slices.Equal(list, want) {
 				t.Errorf("since then %q, want %q", list, want)
+			}
+		})
+	}
+}
+
+func TestAhead(t *testing.T) {
+	for name, test := range map[string]struct {
+		history      []string
+		head, others string
+		want         string
+	}{
+		"a branch":                    {[]string{"m0", "t1 m0", "m1 m0", "t2 t1"}, "t2", "m1", "t2 t1"},
+		"a stacked branch":            {[]string{"m0", "a m0", "m1 m0", "b a"}, "b", "m1", "b a"},
+		"one below that was merged":   {[]string{"m0", "a m0", "m1 m0 a", "b a"}, "b", "m1", "b"},
+		"one of several others":       {[]string{"m0", "a m0", "m1 m0", "b a"}, "b", "m1 a", "b"},
+		"beyond what is known":        {[]string{"m0", "m1 m0", "b a"}, "b", "m1", "b a"},
+		"the others contain the head": {[]string{"m0", "t m0", "m1 m0 t"}, "t", "m1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, err := Ahead(history(test.history...), test.head, strings.Fields(test.others)...)
+			if got := strings.Join(list, " "); err != nil || got != test.want {
+				t.Errorf("%q, %v, want %q", got, err, test.want)
 			}
 		})
 	}
@@ -203,7 +225,8 @@ func TestAnErrorOfTheGraphIsReturned(t *testing.T) {
 	_, err2 := IsFirstParent(g, "a", "t1", 9)
 	_, _, err3 := Between(g, "a", "t1")
 	_, _, err4 := MergeBase(g, "t1", "a")
-	for _, err := range []error{err1, err2, err3, err4} {
+	_, err5 := Ahead(g, "t1", "a")
+	for _, err := range []error{err1, err2, err3, err4, err5} {
 		if !errors.Is(err, broken) {
 			t.Errorf("error %v", err)
 		}

@@ -161,11 +161,25 @@ func (h *history) side(commit string, c mergeClaim, bases map[string]*authors.Au
 	side.Met = h.contract.Met(parent.Facts)
 	side.Bases = h.contained(c.parent, bases)
 	if c.Kind == string(attestation.Squashed) || c.Kind == string(attestation.Rebased) {
-		o := h.facts[commit].object
-		side.Wrote = &authors.Authorship{Proven: true, Authors: append([]ledger.Author{o.author}, o.others[1:]...)}
-		side.Wrote.AuthorPeople, side.Wrote.KnownAuthors = h.peopleNamed(side.Wrote.Authors)
+		side.Wrote = h.writersOfMerge(commit, c)
 	}
 	return side
+}
+
+// writersOfMerge says who wrote a squash, or any commit of a rebase.
+func (h *history) writersOfMerge(commit string, c mergeClaim) *authors.Authorship {
+	wrote := &authors.Authorship{Proven: true}
+	for id := range h.reach(commit) {
+		switch o := h.facts[id]; {
+		case id != commit && c.Kind == string(attestation.Squashed), h.reach(c.parent)[id]:
+		case o == nil || !o.Proven:
+			return new(authors.Authorship) // anybody may have
+		default:
+			wrote.Authors = append(append(wrote.Authors, o.object.author), o.object.others[1:]...)
+		}
+	}
+	wrote.AuthorPeople, wrote.KnownAuthors = h.peopleNamed(wrote.Authors)
+	return wrote
 }
 
 // inherit sets which evidence may carry to a commit: all of the commits with the same tree,

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -121,18 +122,23 @@ WHERE a.status = 'pass' AND `+IsTrusted+`
 		return nil, fmt.Errorf("read claims of merges: %w", err)
 	}
 
-	slices.SortFunc(list, func(a, b ClaimRow) int { return cmp.Compare(a.Row, b.Row) })
-	latest := list[:0]
-	for i, c := range list {
-		replaced := slices.ContainsFunc(list[i+1:], func(newer ClaimRow) bool {
-			return newer.commitID == c.commitID && newer.sourceID == c.sourceID && newer.Person == c.Person
-		})
-		if !replaced {
-			latest = append(latest, c)
-		}
+	slices.SortFunc(list, byRow)
+	byCommit := make(map[int64][]ClaimRow)
+	for _, c := range list {
+		byCommit[c.commitID] = append(byCommit[c.commitID], c)
 	}
+	latest := list[:0]
+	for _, claims := range byCommit {
+		latest = append(latest, ancestry.Latest(claims, (*ClaimRow).of)...)
+	}
+	slices.SortFunc(latest, byRow)
 	return latest, nil
 }
+
+// of says by whom, and about what, a claim is.
+func (c *ClaimRow) of() ancestry.Claim { return ancestry.Claim{Source: c.Source, Person: c.Person} }
+
+func byRow(a, b ClaimRow) int { return cmp.Compare(a.Row, b.Row) }
 
 // AddMerges adds to a commit's record the claims that it is a merge.
 func (fa *Facts) AddMerges(rd txn.Reader, commitID int64, v *ledger.Commit) error {

@@ -13,7 +13,7 @@ func (fa *Facts) FollowStanding(t *txn.Tx, s *Commit) error {
 	if s.State != ledger.Deployed {
 		return nil
 	}
-	watched, err := isWatched(t, s.CommitRow)
+	watched, err := IsWatched(t.Reader, s.CommitRow)
 	if err != nil || watched == s.KeepsStanding() {
 		return err
 	}
@@ -29,12 +29,12 @@ func (fa *Facts) FollowStanding(t *txn.Tx, s *Commit) error {
 	return nil
 }
 
-// isWatched reports whether the standing of a commit in DEPLOYED is to be kept.
-func isWatched(t *txn.Tx, c *CommitRow) (bool, error) {
+// IsWatched reports whether the standing of a commit in DEPLOYED is to be kept.
+func IsWatched(rd txn.Reader, c *CommitRow) (bool, error) {
 	if c.Merged&(IsMerged|IsSide) != 0 {
 		return true, nil
 	}
-	return IsRunning(t.Reader, c.ID)
+	return IsRunning(rd, c.ID)
 }
 
 // IsRunning reports whether a commit runs in an environment.

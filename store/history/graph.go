@@ -2,25 +2,42 @@ package history
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// IsAncestor reports whether it is known that commit a of a repo is b, or an ancestor of b.
-func (h *History) IsAncestor(rd txn.Reader, repoID int64, a, b string) (bool, error) {
-	is, err := lineage.IsAncestor(h.graph(rd, repoID), a, b)
+// A Past is the history of a repo, as a read finds it.
+type Past struct {
+	history *History
+	rd      txn.Reader
+	repoID  int64
+}
+
+// Of returns the history of a repo.
+func (h *History) Of(rd txn.Reader, repoID int64) Past { return Past{h, rd, repoID} }
+
+// IsKnown reports whether the object of a commit is known.
+func (p Past) IsKnown(sha string) (bool, error) {
+	unknown, err := Unknown(p.rd, p.repoID, []string{sha})
+	return err == nil && unknown == nil, err
+}
+
+// IsAncestor reports whether it is known that commit a is b, or an ancestor of b.
+func (p Past) IsAncestor(a, b string) (bool, error) {
+	is, err := lineage.IsAncestor(p.Node, a, b)
 	if err != nil {
 		return false, fmt.Errorf("follow the history from %s: %w", b, err)
 	}
 	return is, nil
 }
 
-// IsFirstParent reports whether it is known that commit a of a repo is among the first n that follow b by first
-// parents.
-func (h *History) IsFirstParent(rd txn.Reader, repoID int64, a, b string, n int) (bool, error) {
-	is, err := lineage.IsFirstParent(h.graph(rd, repoID), a, b, n)
+// IsFirstParent reports whether it is known that commit a is among the first n that follow b by first parents.
+func (p Past) IsFirstParent(a, b string, n int) (bool, error) {
+	is, err := lineage.IsFirstParent(p.Node, a, b, n)
 	if err != nil {
 		return false, fmt.Errorf("follow the first parents of %s: %w", b, err)
 	}
@@ -28,20 +45,20 @@ func (h *History) IsFirstParent(rd txn.Reader, repoID int64, a, b string, n int)
 }
 
 // Between returns the commits that lead to the head and not to the base, the head first. It reports false if the base
-// is no ancestor of the head, if an object is not known, or if there are more than MaxSpan.
-func (h *History) Between(rd txn.Reader, repoID int64, base, head string) (list []Commit, known bool, err error) {
-	key := spanKey{repoID, base, head}
+// is no ancestor of the head, if an object is not known, or if there are more than lineage.MaxSpan.
+func (p Past) Between(base, head string) (list []ancestry.Commit, known bool, err error) {
+	h, key := p.history, spanKey{p.repoID, base, head}
 	if list, ok := h.spans.Get(key); ok {
 		return list, true, nil
 	}
-	commits, known, err := lineage.Between(h.graph(rd, repoID), base, head)
+	commits, known, err := lineage.Between(p.Node, base, head)
 	if err != nil {
 		return nil, false, fmt.Errorf("follow the history from %s: %w", head, err)
 	}
-	if !known || len(commits) > MaxSpan {
+	if !known {
 		return nil, false, nil
 	}
-	if list, known, err = Read(rd, repoID, commits); known {
+	if list, known, err = p.Commits(commits); known {
 		h.spans.Put(key, list)
 	}
 	return list, known, err
@@ -49,55 +66,51 @@ func (h *History) Between(rd txn.Reader, repoID int64, base, head string) (list 
 
 // MergeBase returns the merge base of a commit, the head, and another one, and the commits since then, the head first.
 // The base is empty if it is not known.
-func (h *History) MergeBase(rd txn.Reader, repoID int64, head, other string) (base string, commits []string,
-	err error,
-) {
-	base, commits, err = lineage.MergeBase(h.graph(rd, repoID), head, other)
+func (p Past) MergeBase(head, other string) (base string, commits []string, err error) {
+	base, commits, err = lineage.MergeBase(p.Node, head, other)
 	if err != nil {
 		return "", nil, fmt.Errorf("find the merge base of %s: %w", head, err)
 	}
 	return base, commits, nil
 }
 
-// graph returns the history of a repo.
-func (h *History) graph(rd txn.Reader, repoID int64) lineage.Graph {
-	return func(sha string) (n lineage.Node, known bool, err error) {
-		if n, ok := h.nodes.Get(key{repoID, sha}); ok {
-			return n, true, nil
-		}
-
-		err = rd.Each(func(row txn.Scanner) error {
-			var object []byte
-			if err := row.Scan(&object); err != nil {
-				return err
-			}
-			var fault error
-			n.Parents, n.At, fault = gitobject.Lineage(sha, object)
-			known = fault == nil // a check of the database says why
-			return nil
-		}, selectLineage, repoID, sha, gitobject.LineageSize)
-		if err != nil {
-			return n, false, fmt.Errorf("read the object of %s: %w", sha, err)
-		}
-
-		if known {
-			h.nodes.Put(key{repoID, sha}, n)
-		}
-		return n, known, nil
+// Node returns the place of a commit in the history. It reports false if its object is not known.
+func (p Past) Node(sha string) (n lineage.Node, known bool, err error) {
+	h, key := p.history, key{p.repoID, sha}
+	if n, ok := h.nodes.Get(key); ok {
+		return n, true, nil
 	}
+
+	err = p.rd.Each(func(row txn.Scanner) error {
+		var object []byte
+		if err := row.Scan(&object); err != nil {
+			return err
+		}
+		var fault error
+		n.Parents, n.At, fault = gitobject.Lineage(sha, object)
+		known = fault == nil // a check of the database says why
+		return nil
+	}, h.selectLineage, p.repoID, sha)
+	if err != nil {
+		return n, false, fmt.Errorf("read the object of %s: %w", sha, err)
+	}
+	if known {
+		h.nodes.Put(key, n)
+	}
+	return n, known, nil
 }
 
-// selectLineage selects the first bytes of the object of a commit.
+// selectLineage selects the first bytes of the object of a commit, as many as its verbs say.
 const selectLineage = `
-SELECT substr(object, 1, ?3) FROM ancestors WHERE repo_id = ?1 AND sha = ?2
+SELECT substr(object, 1, %[1]d) FROM ancestors WHERE repo_id = ?1 AND sha = ?2
 UNION ALL
-SELECT substr(o.object, 1, ?3)
+SELECT substr(o.object, 1, %[1]d)
 FROM commits c /*+ordered*/ JOIN commit_objects o ON o.commit_id = c.id WHERE c.repo_id = ?1 AND c.sha = ?2`
 
-// Read returns what the objects of commits say of who wrote them, in the order of the list. It reports false if one is
-// not known.
-func Read(rd txn.Reader, repoID int64, commits []string) (list []Commit, known bool, err error) {
-	found := make(map[string]Commit, len(commits))
+// Commits returns what the objects of commits say of who wrote them, in the order of the list. It reports false if one
+// is not known.
+func (p Past) Commits(commits []string) (list []ancestry.Commit, known bool, err error) {
+	found := make(map[string]ancestry.Commit, len(commits))
 	note := func(row txn.Scanner) error {
 		var sha, keys string
 		var object []byte
@@ -105,17 +118,17 @@ func Read(rd txn.Reader, repoID int64, commits []string) (list []Commit, known b
 			return err
 		}
 		if o, fault := gitobject.Decode(sha, object); fault == nil { // a check of the database says why
-			found[sha] = commitOf(o, keys)
+			found[sha] = ancestry.Read(o, strings.FieldsFunc(keys, isEndOfLine)...)
 		}
 		return nil
 	}
-	args := keysOf(repoID, commits)
+	args := keysOf(p.repoID, commits)
 	for _, query := range []string{
 		"SELECT sha, signing_key, object FROM ancestors WHERE (repo_id, sha) IN ",
 		`SELECT c.sha, c.signing_keys, o.object
 FROM commits c /*+ordered*/ JOIN commit_objects o ON o.commit_id = c.id WHERE (c.repo_id, c.sha) IN `,
 	} {
-		if err := rd.EachIn(note, query, 2, args); err != nil {
+		if err := p.rd.EachIn(note, query, 2, args); err != nil {
 			return nil, false, fmt.Errorf("read the objects of commits: %w", err)
 		}
 	}
@@ -128,4 +141,15 @@ FROM commits c /*+ordered*/ JOIN commit_objects o ON o.commit_id = c.id WHERE (c
 		list = append(list, c)
 	}
 	return list, true, nil
+}
+
+func isEndOfLine(r rune) bool { return r == '\n' }
+
+// Commit returns what the object of a commit says of who wrote it. It reports false if the object is not known.
+func (p Past) Commit(sha string) (c ancestry.Commit, known bool, err error) {
+	list, known, err := p.Commits([]string{sha})
+	if known {
+		c = list[0]
+	}
+	return c, known, err
 }

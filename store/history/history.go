@@ -5,11 +5,9 @@ package history
 
 import (
 	"fmt"
-	"strings"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -19,7 +17,9 @@ import (
 type History struct {
 	// The caches hold what never changes. They are cleared if a write fails, which may have filled them.
 	nodes *txn.Cache[key, lineage.Node]
-	spans *txn.Cache[spanKey, []Commit]
+	spans *txn.Cache[spanKey, []ancestry.Commit]
+	// selectLineage is the query with this name, for what gitobject.Lineage needs.
+	selectLineage string
 }
 
 // A key identifies a commit of a repo.
@@ -40,13 +40,11 @@ const (
 	maxSpans = 200
 )
 
-// MaxSpan limits the commits that a review can be about. Of more, it is not known who wrote them.
-const MaxSpan = 500
-
 // New returns the room of a database.
 func New(db *txn.DB) *History {
 	h := &History{
-		nodes: txn.NewCache[key, lineage.Node](maxNodes), spans: txn.NewCache[spanKey, []Commit](maxSpans),
+		selectLineage: fmt.Sprintf(selectLineage, gitobject.LineageSize),
+		nodes:         txn.NewCache[key, lineage.Node](maxNodes), spans: txn.NewCache[spanKey, []ancestry.Commit](maxSpans),
 	}
 	db.Attach(txn.Part{Discard: h.clear, AfterRollback: h.clear})
 	return h
@@ -55,28 +53,6 @@ func New(db *txn.DB) *History {
 func (h *History) clear() {
 	h.nodes.Clear()
 	h.spans.Clear()
-}
-
-// A Commit is what the object of a commit says of who wrote it, and its subject.
-type Commit struct {
-	SHA, Subject      string
-	Author, Committer ledger.Author
-	CoAuthors         []ledger.Author
-	// SigningKeys are the fingerprints of the keys that signed it.
-	SigningKeys []string
-}
-
-// SigningKey returns the fingerprint of the key of an object's SSH signature, or "" if it has no valid one.
-func SigningKey(o *gitobject.Commit) string {
-	key, err := o.VerifySSH()
-	if err != nil {
-		return ""
-	}
-	fingerprint, err := identity.Fingerprint(key.PublicKey)
-	if err != nil { // of a type that identities cannot have
-		return ""
-	}
-	return fingerprint
 }
 
 // Add stores the object of a commit that is not registered, with the fingerprint of the key that signed it, or "".
@@ -96,6 +72,22 @@ func Forget(t *txn.Tx, repoID int64, sha string) error {
 		return fmt.Errorf("delete the object of an ancestor: %w", err)
 	}
 	return nil
+}
+
+// Objects returns the objects of those of the commits of a repo that are known by their object alone, by commit.
+func Objects(rd txn.Reader, repoID int64, commits []string) (map[string][]byte, error) {
+	objects := make(map[string][]byte)
+	err := rd.EachIn(func(row txn.Scanner) error {
+		var sha string
+		var object []byte
+		err := row.Scan(&sha, &object)
+		objects[sha] = object
+		return err
+	}, "SELECT sha, object FROM ancestors WHERE (repo_id, sha) IN ", 2, keysOf(repoID, commits))
+	if err != nil {
+		return nil, fmt.Errorf("read the objects of ancestors: %w", err)
+	}
+	return objects, nil
 }
 
 // Unknown returns those of the commits of a repo whose objects are not known, in their order, or nil.
@@ -153,23 +145,4 @@ func keysOf(repoID int64, commits []string) []any {
 		args = append(args, repoID, sha)
 	}
 	return args
-}
-
-// commitOf returns what an object says of who wrote the commit. keys are the fingerprints of the keys that signed it,
-// one per line.
-func commitOf(o *gitobject.Commit, keys string) Commit {
-	c := Commit{SHA: o.ID, Subject: strings.Clone(ledger.Subject(o.Message)), Author: cloned(o.Author.Author),
-		Committer: cloned(o.Committer.Author)}
-	for _, a := range o.CoAuthors {
-		c.CoAuthors = append(c.CoAuthors, cloned(a))
-	}
-	if keys != "" {
-		c.SigningKeys = strings.Split(keys, "\n")
-	}
-	return c
-}
-
-// cloned returns an author who does not keep an object in memory.
-func cloned(a ledger.Author) ledger.Author {
-	return ledger.Author{Name: strings.Clone(a.Name), Email: strings.Clone(a.Email)}
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
-	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -43,7 +43,7 @@ func (re *Rechecker) RecheckAncestors(ctx context.Context, repoID int64, after s
 			switch {
 			case err != nil:
 				r.differ(a.Commit, "its object is not that of the commit: %v", err)
-			case a.SigningKey != history.SigningKey(o):
+			case a.SigningKey != ancestry.SigningKey(o):
 				r.differ(a.Commit, "the key that signed it is not the one of its object")
 			}
 			if isProven {

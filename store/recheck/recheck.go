@@ -5,18 +5,20 @@ package recheck
 
 import (
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A Rechecker derives again what is stored. Its methods are safe for concurrent use.
 type Rechecker struct {
-	db    *txn.DB
-	facts *facts.Facts
-	radar *overlaps.Radar
+	db      *txn.DB
+	facts   *facts.Facts
+	radar   *overlaps.Radar
+	history *history.History
 }
 
 // New returns the room, with the rooms below it.
-func New(db *txn.DB, facts *facts.Facts, radar *overlaps.Radar) *Rechecker {
-	return &Rechecker{db: db, facts: facts, radar: radar}
+func New(db *txn.DB, facts *facts.Facts, radar *overlaps.Radar, past *history.History) *Rechecker {
+	return &Rechecker{db: db, facts: facts, radar: radar, history: past}
 }

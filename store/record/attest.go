@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/attestation"
 	ledgerfacts "github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -22,52 +21,38 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// Attest verifies an attestation with the keyring of the org, and records it like Record. If the
-// keyring changes before it is recorded, Attest verifies it again.
-func (re *Recorder) Attest(
-	ctx context.Context, org, repo string, verify Verify,
-) (rec ledger.AttestationRecord, created bool, err error) {
+// attest verifies an attestation with the keyring of the org, and records it. If the keyring changes before it is
+// recorded, attest verifies it again.
+func (re *Recorder) attest(ctx context.Context, org, repo string, verify Verify) (r *Recording, err error) {
 	a, by, err := re.verify(ctx, org, repo, verify)
 	if err != nil {
-		return rec, false, err
+		return nil, err
 	}
-	r := NewRecording(org, repo, a, by.version)
+	r = NewRecording(org, repo, a, by.version)
 	r.verify, r.webURL = verify, by.webURL
-	return re.record(ctx, r)
-}
-
-// Record records a verified attestation and its effects: the commit if it is new, its
-// state and the events. If the statement is already recorded, it returns that record and
-// false, or CodeStaleStatement if the same signer has since attested something else for
-// the predicate. keyringVersion is the version of the keyring that verified the
-// attestation; if it is not the latest, Record returns ErrKeyringChanged. So it does for a statement whose meaning
-// depends on the web URL of the repo, if that has one.
-func (re *Recorder) Record(
-	ctx context.Context, org, repo string, a *attestation.Attestation, keyringVersion int64,
-) (rec ledger.AttestationRecord, created bool, err error) {
-	return re.record(ctx, NewRecording(org, repo, a, keyringVersion))
+	return r, re.record(ctx, r)
 }
 
 // record writes a recording. Before, it evaluates the expressions of the contract that it expects.
-func (re *Recorder) record(ctx context.Context, r *Recording) (rec ledger.AttestationRecord, created bool, err error) {
+func (re *Recorder) record(ctx context.Context, r *Recording) error {
 	if err := r.Attestation.CheckRepo(r.Org, r.Repo); err != nil {
-		return rec, false, err
+		return err
 	}
 	key := repoKey(r.Org, r.Repo)
 	expected, _ := re.expected.Get(key)
 	if expected.contract != nil {
 		e := r.evidence()
 		if err := re.evaluateNew(ctx, r, expected.contract.Expressions(&e)); err != nil {
-			return rec, false, err
+			return err
 		}
 	}
 
 	if err := re.db.Admit(r.Org); err != nil {
-		return rec, false, err
+		return err
 	}
 	r.by = txn.ActorOf(ctx)
 	r.re = re
-	err = txn.Retry(ctx, func(ctx context.Context) error {
+	err := txn.Retry(ctx, func(ctx context.Context) error {
 		err := re.db.Write(ctx, sqldb.Write{Org: r.Org, Set: Set{Recorder: re}, Item: r})
 		return cmp.Or(err, r.Err)
 	})
@@ -75,7 +60,7 @@ func (re *Recorder) record(ctx context.Context, r *Recording) (rec ledger.Attest
 		re.expect(key, func(x *expectation) { x.contract = r.contract })
 	}
 	r.Record.Unlinked = r.Attestation.Artifacts.Left
-	return r.Record, r.Created, err
+	return err
 }
 
 // A Set records the attestations that are queued at the same time as one set. It

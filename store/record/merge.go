@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store/facts"
-	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -21,16 +21,12 @@ func (re *Recorder) checkMerge(t *txn.Tx, v *view, d *facts.Deriver, s *facts.Co
 		return true, nil
 	}
 	var f mergeFact
-	if s == nil {
-		f.reason = errUnprovenMerge.Error()
-		r.merge = &f
-		return true, nil
+	if s != nil {
+		if f.replaced, r.Err, err = re.replacedClaims(t, d, s, r); err != nil || r.Err != nil {
+			return false, err
+		}
 	}
-	if f.replaced, r.Err, err = re.replacedClaims(t, d, s, r); err != nil || r.Err != nil {
-		return false, err
-	}
-
-	f.reason, err = re.whyUnproven(t, s, m)
+	f.reason, err = re.whyRefused(t, d, s, m)
 	r.merge = &f
 	return err == nil, err
 }
@@ -64,56 +60,18 @@ func (re *Recorder) replacedClaims(t *txn.Tx, d *facts.Deriver, s *facts.Commit,
 		len(claims)), nil
 }
 
-var errUnprovenMerge = errors.New("the commit's object was unknown (register it, and claim again)")
-
-// whyUnproven returns why a claim does not agree with the objects that the ledger has seen.
-// It is empty if it does.
-func (re *Recorder) whyUnproven(t *txn.Tx, s *facts.Commit, m *attestation.Merge) (string, error) {
-	if !s.IsProven() {
-		return errUnprovenMerge.Error(), nil
+// whyRefused returns why nothing carries by a claim about a commit, by what is known now. s is nil if the commit is
+// new.
+func (re *Recorder) whyRefused(t *txn.Tx, d *facts.Deriver, s *facts.Commit, m *attestation.Merge) (string, error) {
+	var c ancestry.Proven
+	if s != nil && s.IsProven() {
+		lineage, err := facts.FindLineage(t.Reader, s.ID)
+		if err != nil {
+			return "", err
+		}
+		c = ancestry.Proven{SHA: s.SHA, Tree: s.Tree, Parents: lineage.Parents}
 	}
-	lineage, err := facts.FindLineage(t.Reader, s.ID)
-	if err != nil {
-		return "", err
-	}
-	if why := m.WhyNot(s.Tree, lineage.Parents); why != "" {
-		return why, nil
-	}
-
-	unknown, err := history.Unknown(t.Reader, s.RepoID, []string{m.Parent.SHA})
-	switch {
-	case err != nil:
-		return "", err
-	case unknown != nil:
-		return fmt.Sprintf("the object of the parent, %s, was unknown (register it, and claim again)",
-			ledger.Short(m.Parent.SHA)), nil
-	case m.Kind == attestation.Rebased:
-		return re.whyNotRebased(t, s, m)
-	case m.Kind == attestation.Updated:
-		return re.whyNotUpdated(t, s, m, m.Updated(lineage.Parents))
-	}
-	return "", nil
-}
-
-// whyNotUpdated returns why a claim of an update does not agree with the history. branch is the parent that is not the
-// mainline's.
-func (re *Recorder) whyNotUpdated(t *txn.Tx, s *facts.Commit, m *attestation.Merge, branch string) (string, error) {
-	is, err := re.history.IsAncestor(t.Reader, s.RepoID, m.Source.SHA, branch)
-	if err != nil || is {
-		return "", err
-	}
-	return fmt.Sprintf("%s is not known to be %s, the other parent of the commit, or an ancestor of it",
-		ledger.Short(m.Source.SHA), ledger.Short(branch)), nil
-}
-
-// whyNotRebased returns why a claim of a rebase does not agree with the history.
-func (re *Recorder) whyNotRebased(t *txn.Tx, s *facts.Commit, m *attestation.Merge) (string, error) {
-	is, err := re.history.IsFirstParent(t.Reader, s.RepoID, m.Parent.SHA, s.SHA, attestation.MaxRebased)
-	if err != nil || is {
-		return "", err
-	}
-	return fmt.Sprintf("%s is not known to be among the first %d that the commit follows by first parents",
-		ledger.Short(m.Parent.SHA), attestation.MaxRebased), nil
+	return ancestry.WhyRefused(re.history.Of(t.Reader, d.Repo.ID), c, m)
 }
 
 // addMerge records what a statement claims of a merge, if r is one. The commit's state is

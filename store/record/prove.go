@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -54,7 +55,7 @@ func (re *Recorder) prove(t *txn.Tx, d *facts.Deriver, c *facts.CommitRow, o *gi
 // objectKey returns the fingerprint of the key that signed an object, or "". Its owner is an author of the commit, even
 // if the key is not trusted yet.
 func (re *Recorder) objectKey(t *txn.Tx, d *facts.Deriver, o *gitobject.Commit) (string, error) {
-	fingerprint := history.SigningKey(o)
+	fingerprint := ancestry.SigningKey(o)
 	return fingerprint, re.claimKey(t, d.Repo.OrgID, fingerprint)
 }
 
@@ -76,6 +77,17 @@ func (re *Recorder) claimKey(t *txn.Tx, orgID int64, fingerprint string) error {
 		return fmt.Errorf("claim a key: %w", err)
 	}
 	return nil
+}
+
+// stored returns the objects of those of the commits that were known by their object alone.
+func (re *Recorder) stored(ctx context.Context, org, repo string, commits ...string) (map[string][]byte, error) {
+	return txn.Read(ctx, re.db, txn.ForWrite(org), func(rd txn.Reader) (map[string][]byte, error) {
+		r, err := rd.FindRepo(org, repo)
+		if err != nil {
+			return nil, err
+		}
+		return history.Objects(rd, r.ID, commits)
+	})
 }
 
 // disproved returns what registrations have claimed of a commit and its object says
@@ -200,7 +212,7 @@ func checkAuthor(c *facts.CommitRow, n ledger.Author) error {
 func (re *Recorder) recordSignature(
 	ctx context.Context, org, repo string, o *gitobject.Commit,
 ) (result *ledger.CommitSignature, isNew bool, err error) {
-	rec, isNew, err := re.Attest(ctx, org, repo, func(_ attestation.Place, keys *identity.Keyring) (
+	r, err := re.attest(ctx, org, repo, func(_ attestation.Place, keys *identity.Keyring) (
 		*attestation.Attestation, error,
 	) {
 		return attestation.OfCommit(o, keys, re.db.Clock.Now())
@@ -208,7 +220,7 @@ func (re *Recorder) recordSignature(
 	fault, isFault := errors.AsType[*ledger.Error](err)
 	switch {
 	case err == nil:
-		return &ledger.CommitSignature{Attestation: rec.ID}, isNew, nil
+		return &ledger.CommitSignature{Attestation: r.Record.ID}, r.Created, nil
 	case isFault && !txn.IsUnavailable(err):
 		return &ledger.CommitSignature{Reason: cmp.Or(fault.Detail, err.Error())}, false, nil
 	}

@@ -23,9 +23,13 @@ func (re *Recorder) Register(
 	ctx context.Context, org, repo, sha string, n ledger.Registration,
 ) (v ledger.Commit, created bool, err error) {
 	sub, err := overlaps.Submit(sha, n)
+	if err == nil && sub.Object == nil {
+		sub, err = re.withStored(ctx, org, repo, sha, sub)
+	}
 	if err != nil {
 		return v, false, err
 	}
+
 	v, done, err := re.registerCommit(ctx, org, repo, sha, sub)
 	if err != nil || sub.Object == nil || !sub.Object.HasSSHSignature() {
 		return v, done.created, err
@@ -39,6 +43,19 @@ func (re *Recorder) Register(
 	}
 	v.Signature = signature
 	return v, done.created, txn.Unread("the commit was registered", err)
+}
+
+// withStored returns a registration with the object of the commit, if that came before.
+func (re *Recorder) withStored(
+	ctx context.Context, org, repo, sha string, sub overlaps.Submission,
+) (overlaps.Submission, error) {
+	objects, err := re.stored(ctx, org, repo, sha)
+	if err != nil || objects[sha] == nil {
+		return sub, err
+	}
+	n := sub.Registration
+	n.Object = objects[sha]
+	return overlaps.Submit(sha, n)
 }
 
 // registerCommit registers a commit, and returns its record.

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 	"github.com/ledgerd/ledgerd/ledger/review"
 	"github.com/ledgerd/ledgerd/store/facts"
-	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -36,11 +36,12 @@ func (re *Recorder) scopeOf(rd txn.Reader, repoID int64, sha, branch string) (sc
 	if err != nil || mainline == "" {
 		return scope, err
 	}
-	base, since, err := re.history.MergeBase(rd, repoID, sha, mainline)
+	past := re.history.Of(rd, repoID)
+	base, since, err := past.MergeBase(sha, mainline)
 	if err != nil || base == "" || len(since) > review.MaxCovered {
 		return scope, err
 	}
-	commits, known, err := history.Read(rd, repoID, since)
+	commits, known, err := past.Commits(since)
 	if err != nil || !known {
 		return scope, err
 	}
@@ -49,14 +50,14 @@ func (re *Recorder) scopeOf(rd txn.Reader, repoID int64, sha, branch string) (sc
 	for _, c := range commits {
 		scope.Commits = append(scope.Commits, covered(c))
 	}
-	first, known, err := history.Read(rd, repoID, []string{base})
+	first, known, err := past.Commit(base)
 	if known {
-		scope.Since = new(covered(first[0]))
+		scope.Since = new(covered(first))
 	}
 	return scope, err
 }
 
-func covered(c history.Commit) review.Covered {
+func covered(c ancestry.Commit) review.Covered {
 	return review.Covered{SHA: c.SHA, Subject: c.Subject, Author: c.Author}
 }
 

@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // MaxGaps limits the commits that are derived again when objects become known: the newest.
-const MaxGaps = 200
+const MaxGaps = ancestry.MaxGaps
 
 // FillGaps has the background derive the states for which an object was not known, if there are any, after a write has
 // stored one.

@@ -11,12 +11,13 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/sqlite"
 )
 
-// Preview finds which recorded statements this release would read otherwise than the one that has recorded them. It
-// copies the database to a temporary folder and changes only the copy.
+// Preview finds which recorded statements this release would read otherwise than the one that has recorded them, and
+// which claims of merges it would not accept. It copies the database to a temporary folder and changes only the copy.
 func Preview(ctx context.Context, s config.Settings) (findings []Finding, err error) {
 	if s.Database.IsServer() {
 		return nil, errors.New("a preview needs a database file: make one with " +
@@ -37,6 +38,19 @@ func Preview(ctx context.Context, s config.Settings) (findings []Finding, err er
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
+	read, err := previewStatements(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read the recorded statements: %w", err)
+	}
+	claims, err := previewClaims(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read the claims of merges: %w", err)
+	}
+	return append(read, claims...), nil
+}
+
+// previewStatements finds which recorded statements are read otherwise.
+func previewStatements(ctx context.Context, db *store.Store) (findings []Finding, err error) {
 	changes := make(map[change]*rereadings)
 	err = db.PreviewMapping(ctx, func(r store.Rereading) {
 		c := change{r.Org + "/" + r.Repo, r.PredicateType, string(r.Before.Result.Status), string(r.After.Result.Status)}
@@ -46,7 +60,7 @@ func Preview(ctx context.Context, s config.Settings) (findings []Finding, err er
 		changes[c].add(r.ID)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the recorded statements: %w", err)
+		return nil, err
 	}
 	if len(changes) == 0 {
 		return []Finding{{Check: "statements", Level: OK, Text: "all are read as before"}}, nil
@@ -55,6 +69,36 @@ func Preview(ctx context.Context, s config.Settings) (findings []Finding, err er
 		findings = append(findings, Finding{Check: "statements", Level: Warning, Text: c.text(changes[c])})
 	}
 	return findings, nil
+}
+
+// previewClaims finds claims of merges by earlier rules whose sources were built on unmerged commits.
+func previewClaims(ctx context.Context, db *store.Store) (findings []Finding, err error) {
+	count := 0
+	err = db.StackedClaims(ctx, func(c store.StackedClaim) {
+		if count++; count <= maxListed {
+			findings = append(findings, Finding{Check: "claims", Level: Warning, Text: claimText(c)})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case count == 0:
+		findings = []Finding{{Check: "claims", Level: OK, Text: "none by earlier rules is about a branch on an unmerged one"}}
+	case count > maxListed:
+		findings = append(findings, Finding{Check: "claims", Level: Warning,
+			Text: fmt.Sprintf("%d more are about branches on unmerged ones: end those above to see them", count-maxListed)})
+	}
+	return findings, nil
+}
+
+// claimText says what may carry by a claim, and how an admin ends it.
+func claimText(c store.StackedClaim) string {
+	return fmt.Sprintf("in %s/%s, evidence about %s carries to %s by the claim %s of %s, although it was built on %s of "+
+		"the branch %s, which was not merged ('ledgerd identity revoke %s --org %s --since %s' ends the claim, and all that "+
+		"this identity has signed since)",
+		c.Org, c.Repo, ledger.Short(c.Claim.Source), ledger.Short(c.Commit), c.Claim.Attestation, c.Claim.Identity,
+		ledger.Short(c.Unmerged), c.Branch, c.IdentityID, c.Org, c.Claim.RecordedAt)
 }
 
 // A change is how statements of a type in a repo are read otherwise.

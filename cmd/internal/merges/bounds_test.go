@@ -305,6 +305,26 @@ func (h *history) findWithin(limit func(*limits)) *finder {
 	return f
 }
 
+// If git fails to list what was renamed, the next commit asks again.
+func TestOldNamesAreReadAgainAfterAFailure(t *testing.T) {
+	h := newHistory(t)
+	h.do("mv a renamed", "commit -q -m rename", "tag C")
+	f := h.findWithin(func(*limits) {})
+	f.renamed = nil
+	checker, err := gitrepo.Repo{Dir: h.Dir}.MergeChecker(t.Context())
+	must.OK(t, err)
+	f.MergeChecker = checker
+	failing, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.oldNames(failing, touched{"renamed": true}); err == nil {
+		t.Error("no error although git was stopped")
+	}
+	old, err := f.oldNames(t.Context(), touched{"renamed": true})
+	if must.OK(t, errors.Join(err, checker.Close())); !old["a"] {
+		t.Errorf("old names %v, want a", old)
+	}
+}
+
 // Branches that begin after a commit are not tried for it, however similar they are.
 func TestNewBranchesSpendNoChecks(t *testing.T) {
 	h := newHistory(t)

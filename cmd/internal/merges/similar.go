@@ -124,12 +124,12 @@ func (f *finder) difference(ctx context.Context, from, to string) (touched, erro
 // oldNames returns the names that files which the mainline has renamed lately had before, of those that are touched.
 func (f *finder) oldNames(ctx context.Context, t touched) (touched, error) {
 	if f.renamed == nil {
-		f.renamed = make(map[string]string)
 		out, err := f.Read(ctx, "log", "--first-parent", "--diff-merges=first-parent", "--max-count="+
 			strconv.Itoa(f.limits.commits), "--format=", "-M", "--diff-filter=R", "--name-status", f.query.Mainline)
 		if err != nil {
 			return nil, err
 		}
+		f.renamed = make(map[string]string)
 		for line := range strings.Lines(out) {
 			if fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(fields) == 3 {
 				f.renamed[fields[2]] = fields[1]

@@ -113,7 +113,7 @@ func (a *audit) runRepo(ctx context.Context, kind, id string, derived []string) 
 	}
 	if a.derived != nil {
 		if derived == nil {
-			for _, c := range a.shown {
+			for _, c := range slices.Backward(a.shown) { // the oldest first: others rest on the mainline below
 				derived = append(derived, c.SHA)
 			}
 		}

@@ -121,6 +121,9 @@ func decode[E any](body []byte, add func(E) error) error {
 
 // run derives the states of commits.
 func (d *derivation) run(ctx context.Context, commits []string) ([]verify.Check, error) {
+	if err := d.readObjects(ctx); err != nil {
+		return nil, err
+	}
 	for some := range slices.Chunk(commits, derivedBatch) {
 		if err := d.know(ctx, some); err != nil {
 			return nil, err
@@ -137,6 +140,30 @@ func (d *derivation) run(ctx context.Context, commits []string) ([]verify.Check,
 			"version 1, from which states follow, is not the default policy of this release, and in no event"))
 	}
 	return checks, nil
+}
+
+// objectsBatch is the number of objects that are read from the clone at once.
+const objectsBatch = 1000
+
+// readObjects reads the objects of the commits that the ledger knows by them from the clone, if states may depend on
+// them.
+func (d *derivation) readObjects(ctx context.Context) error {
+	if d.Objects == nil {
+		return nil
+	}
+	d.replay.HasClone()
+	for some := range slices.Chunk(d.replay.NeededObjects(), objectsBatch) {
+		objects, err := d.Objects(ctx, some)
+		if err != nil {
+			return fmt.Errorf("read commit objects from the clone: %w", err)
+		}
+		for _, o := range objects {
+			if err := d.replay.AddObject(o); err != nil {
+				return fmt.Errorf("read the clone: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // maxTransitions is how many transitions the record of a commit has: the newest.
@@ -160,7 +187,7 @@ func (d *derivation) derive(sha string) {
 	}
 }
 
-// know reads the records of commits, and of those from which evidence carries to them, once.
+// know reads the records of commits, and of those on whose evidence their states may rest, once.
 func (d *derivation) know(ctx context.Context, commits []string) error {
 	type known struct {
 		sha    string

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"crypto/ed25519"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
@@ -39,8 +41,9 @@ type host struct {
 	key      ed25519.PrivateKey
 	dn       string
 	sent     int
-	target   string        // of receipts
-	ago      time.Duration // by how much the ledger's clock is behind
+	target   string            // of receipts
+	ago      time.Duration     // by how much the ledger's clock is behind
+	objects  map[string][]byte // of the commits in a clone
 }
 
 const baseURL = "https://ledger.example"
@@ -55,7 +58,8 @@ func newHost(t *testing.T) *host {
 // behind until it is reopened.
 func newHostAgo(t *testing.T, ago time.Duration) *host {
 	t.Helper()
-	h := &host{t: t, folder: filepath.Dir(storetest.NewFile(t)), dn: "cn=ci,ou=build,o=acme", ago: ago}
+	h := &host{t: t, folder: filepath.Dir(storetest.NewFile(t)), dn: "cn=ci,ou=build,o=acme", ago: ago,
+		objects: make(map[string][]byte)}
 	h.open()
 	_, err := h.admin.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"})
 	must.OK(t, err)
@@ -92,6 +96,16 @@ func (h *host) open() {
 	h.admin, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(h.api)}})
 	must.OK(h.t, err)
 	h.t.Cleanup(func() { _ = db.Close() })
+}
+
+// clone reads the objects of commits, as a clone of the repo does.
+func (h *host) clone(_ context.Context, commits []string) (list []lineage.Object, err error) {
+	for _, sha := range commits {
+		if object, ok := h.objects[sha]; ok {
+			list = append(list, lineage.Object{Commit: sha, Object: object})
+		}
+	}
+	return list, nil
 }
 
 // prune has a repo keep envelopes or events for a day only, and prunes what is older. The clock of

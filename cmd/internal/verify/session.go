@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd/internal/seen"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
@@ -34,7 +35,9 @@ type Options struct {
 	AcceptEpoch bool
 	// Rederive derives the states of commits again.
 	Rederive bool
-	Now      ledger.Time
+	// Objects reads the objects of commits for that, and leaves out those that are not there; nil without a clone.
+	Objects func(ctx context.Context, commits []string) ([]lineage.Object, error)
+	Now     ledger.Time
 	// Progress is called as events are read.
 	Progress func(done, total int64)
 }

@@ -38,8 +38,8 @@ func Default() Settings {
 func (r Settings) Blocks() bool { return r.Enabled && r.Block != radar.NoLevel }
 
 // Status returns the status of the radar's requirement for PROMOTABLE: no overlap blocks
-// a commit of a branch that is meant for a target. It also returns when the first blocking overlap ends because of its age, or
-// zero for never. The requirement does not apply to a commit on its target branch, which
+// a commit of a branch that is meant for a target. It also returns when the first blocking overlap ends because of its
+// age, or zero for never. The requirement does not apply to a commit on its target branch, which
 // cannot wait for commits that have not landed.
 func (r Settings) Status(branch, target string, open []Open, now ledger.Time,
 ) (s ledger.RequirementStatus, expires ledger.Time) {

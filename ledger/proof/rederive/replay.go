@@ -34,12 +34,14 @@ type Replay struct {
 	commits   map[string]*commit
 	trees     map[string][]*commit // commits whose object is known
 	next      int64                // the number of the last event
-}
-
-// A moment is when something happened, by the log and by the clock.
-type moment struct {
-	index int64
-	at    ledger.Time
+	objects   objects
+	// mainline has what commits of it meet, and derived counts these.
+	mainline map[string][]met
+	derived  int
+	// maxMainline is the constant of this name; tests lower it.
+	maxMainline int
+	// based counts the commits whose evidence may rest on the history.
+	based int
 }
 
 // A version is when a version of the contract came into effect.
@@ -55,12 +57,15 @@ type commit struct {
 	digest string      // of the facts in its last event; empty without one
 	tree   string      // the same
 	logged moment      // when that was
+	proven moment      // when its object became known, if there is a tree
 	known  *facts.Commit
 	paths  []string
 	recs   []record
 	states []state
 	// standing is the last that was logged.
 	standing state
+	// isBased reports whether its evidence may rest on the history, and isFollowed whether Needs has followed its claims.
+	isBased, isFollowed bool
 }
 
 // A record is a recorded attestation.
@@ -68,10 +73,14 @@ type record struct {
 	moment
 	evidence  policy.Evidence
 	exception *policy.Exception
-	isMerge   bool
 	isAgain   bool   // the commit is deployed although it was rolled back
 	identity  string // the ID of the signer's
 	isJudged  bool   // WhilePromotable is set
+	// merge is what a claim of a merge says; nil for other attestations. refused says why nothing carries by it, and why
+	// that is not known, if isWeighed is set.
+	merge        *attestation.Merge
+	refused, why string
+	isWeighed    bool
 }
 
 // A state is a state that a commit has reached.
@@ -87,7 +96,9 @@ func New(contracts map[int]policy.Contract) *Replay {
 		contracts: contracts, programs: make(map[string]*where.Program),
 		verdicts: make(policy.Verdicts), signers: identity.NewSigners(), holders: make(map[string][]string),
 		versions: []version{{number: 1}},
-		commits:  make(map[string]*commit), trees: make(map[string][]*commit),
+		commits:  make(map[string]*commit), trees: make(map[string][]*commit), mainline: make(map[string][]met),
+		maxMainline: maxMainline,
+		objects:     objects{known: make(map[string]moment), read: make(map[string]*object)},
 	}
 }
 
@@ -169,7 +180,7 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 		v.Base = signed.Base
 	}
 	key := hex.EncodeToString(signed.Signer.Key[:])
-	rec := record{moment: r.now(e.Timestamp), evidence: v, isMerge: signed.Merge != nil,
+	rec := record{moment: r.now(e.Timestamp), evidence: v, merge: signed.Merge,
 		isAgain: signed.Again != "", identity: signed.Signer.Identity}
 	holders := r.holders[key+v.Signer.String()]
 	if _, ok := r.signers.Identity(rec.identity); !ok && len(holders) > 0 { // a pinned key, which has another ID
@@ -184,6 +195,9 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 	r.noteJoined(e.Timestamp)
 	c := r.learn(signed.Commit, e.Timestamp)
 	c.recs = append(c.recs, rec)
+	if v.Base != "" {
+		r.base(c, signed.Merge, e.Timestamp)
+	}
 	r.evaluate(&v, signed.Payload)
 
 	// Another release may have given the statement another predicate.
@@ -191,6 +205,20 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 		return fmt.Errorf("%s is for %s, which %s was not allowed to attest", e.Attestation, v.Predicate, v.Signer)
 	}
 	return nil
+}
+
+// base notes that the evidence of a commit may rest on the history: a review with a base, or a claim of a merge, which
+// makes its commits known.
+func (r *Replay) base(c *commit, m *attestation.Merge, at ledger.Time) {
+	r.objects.inUse = true
+	if !c.isBased {
+		c.isBased = true
+		r.based++
+	}
+	if m != nil {
+		r.learn(m.Source.SHA, at)
+		r.learn(m.Parent.SHA, at)
+	}
 }
 
 // noteJoined notes when people became one, if they have.
@@ -265,25 +293,53 @@ func (r *Replay) Standing(e ledger.StandingEvent) {
 	r.commit(e.Commit).standing = state{e.To, r.now(e.Timestamp), ledger.Cause{}}
 }
 
-// Commit adds an event of what is known of a commit. One that lists objects is not about what the ledger has learnt of
-// those commits.
+// Commit adds an event of what is known of a commit. One that lists objects is about what the ledger has learnt of the
+// history alone.
 func (r *Replay) Commit(e ledger.CommitEvent) {
+	now := r.now(e.Timestamp)
+	for _, sha := range e.Objects {
+		r.objects.learn(sha, now)
+	}
 	if e.Objects != nil {
 		return
 	}
+
 	c := r.learn(e.Commit, e.Timestamp)
 	if c.tree == "" && e.Tree != "" { // an object never changes
 		r.trees[e.Tree] = append(r.trees[e.Tree], c)
+		r.objects.learn(c.sha, now)
+		c.proven = now
 	}
-	c.digest, c.tree, c.logged = e.Facts, e.Tree, r.now(e.Timestamp)
+	c.digest, c.tree, c.logged = e.Facts, e.Tree, now
 }
 
-// Needs returns the commits of which Known must be called before a commit's state is derived:
-// itself, and those with the same tree.
+// Needs returns the commits of which Known must be called before a commit's state is derived: itself, those with the
+// same tree, and those that claims of merges name, down the mainline. It does not return again what is below a commit
+// to which an earlier call has come.
 func (r *Replay) Needs(sha string) []string {
-	list := []string{sha}
-	for _, c := range r.siblings(r.commit(sha)) {
-		list = append(list, c.sha)
+	var list []string
+	isListed := make(map[string]bool)
+	add := func(c *commit) {
+		if !isListed[c.sha] {
+			isListed[c.sha] = true
+			list = append(list, c.sha)
+		}
+	}
+	mainline := []*commit{r.commit(sha)}
+	for n := 0; n < len(mainline) && n <= r.maxMainline; n++ {
+		c := mainline[n]
+		add(c)
+		for _, other := range r.siblings(c) {
+			add(other)
+		}
+
+		for i := range c.recs {
+			if m := c.recs[i].merge; m != nil && !c.isFollowed {
+				add(r.commit(m.Source.SHA))
+				mainline = append(mainline, r.commit(m.Parent.SHA))
+			}
+		}
+		c.isFollowed = true
 	}
 	return list
 }

@@ -87,6 +87,7 @@ func (g *graph) claim(by *storetest.Signer, kind attestation.MergeKind, name, so
 	payload, err := attestation.NewMergeStatement(g.ids[name], attestation.Merge{
 		Repo: "acme/api", Kind: kind, Source: attestation.MergedCommit{SHA: g.ids[source]},
 		Parent: attestation.MergedCommit{SHA: g.ids[parent]}, Tree: g.tree(name),
+		StartedOn: ledger.Time(g.Clock.Tick()),
 	})
 	must.OK(g.T, err)
 	by.SendNoticed(payload, "")
@@ -315,6 +316,31 @@ func (s suite) TestObjectsOfAncestorsAreNoCommits(t *testing.T) {
 	g.want("once it is registered", "a1", ledger.Draft)
 	if c := g.ReadCommit(g.ids["a1"]); c.Tree != g.tree("a1") {
 		t.Errorf("registered as %+v", c)
+	}
+}
+
+// A commit whose object came before is proven as soon as a claim names it, or somebody registers it.
+func (s suite) TestACommitIsProvenByTheObjectThatCameBefore(t *testing.T) {
+	for name, register := range map[string]func(g *graph, ci, mainline *storetest.Signer){
+		"a claim": func(g *graph, _, mainline *storetest.Signer) {
+			g.claim(mainline, attestation.Updated, "u", "t1", "m1")
+		},
+		"a claim, after an attestation": func(g *graph, ci, mainline *storetest.Signer) {
+			ci.Attest(g.ids["t1"], "test:go", ledger.Pass)
+			g.claim(mainline, attestation.Updated, "u", "t1", "m1")
+		},
+		"a registration without it": func(g *graph, _, _ *storetest.Signer) {
+			g.Complete(g.ids["t1"], ledger.Registration{Branch: "topic"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, ci, _, mainline := s.newUpdate(t)
+			g.send("t1")
+			register(g, ci, mainline)
+			if c := g.ReadCommit(g.ids["t1"]); c.Tree != g.tree("t1") || c.Author.Name != "Tom" {
+				t.Errorf("it is known as %+v", c)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,182 @@
+package ancestry
+
+import (
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/authors"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// A History is what is known of the history of a repo. What is not known is answered as if it was not so.
+type History interface {
+	// Between returns the commits that lead to the head and not to the base, as lineage.Between does.
+	Between(base, head string) (list []Commit, known bool, err error)
+	// IsKnown reports whether the object of a commit is known.
+	IsKnown(sha string) (bool, error)
+	// Commit returns who wrote a commit. It reports false if its object is not known.
+	Commit(sha string) (c Commit, known bool, err error)
+	// IsAncestor reports whether commit a is b, or an ancestor of b.
+	IsAncestor(a, b string) (bool, error)
+	// IsFirstParent reports whether commit a is among the first n that follow b by first parents.
+	IsFirstParent(a, b string, n int) (bool, error)
+}
+
+// maxBases limits the bases of the reviews of one commit. Of further ones, it is not known who wrote what they are
+// about.
+const maxBases = 16
+
+// MaxGaps limits the commits of a repo with a gap that are derived again when an object becomes known: the newest.
+const MaxGaps = 200
+
+// Spans are what the history says of the evidence of a commit.
+type Spans struct {
+	// Wrote says who wrote commits. Their people are still to be set: AuthorPeople and KnownAuthors.
+	Wrote []*authors.Authorship
+	// Gap reports whether more could follow from objects that are not known.
+	Gap bool
+}
+
+// A gathering fills in the facts of a commit.
+type gathering struct {
+	history  History
+	contract *policy.Contract
+	commit   string
+	facts    *policy.Facts
+	spans    Spans
+}
+
+// Complete sets the parts of the facts of a commit that follow from the history: who wrote the commits that reviews are
+// about, which of their bases a mainline contains, and who wrote a clean merge. All other evidence, sources and claims
+// must be in the facts.
+func Complete(h History, contract *policy.Contract, commit string, f *policy.Facts) (Spans, error) {
+	g := &gathering{history: h, contract: contract, commit: commit, facts: f}
+	f.Spans = nil
+	for i := range f.Sources {
+		f.Sources[i].Spans, f.Sources[i].Bases = nil, nil
+	}
+	for _, evidence := range [][]policy.Evidence{f.Evidence, f.Carried} {
+		for i := range evidence {
+			if err := g.addSpan(&evidence[i]); err != nil {
+				return g.spans, err
+			}
+		}
+	}
+
+	for i := range f.Sources {
+		if err := g.addSides(&f.Sources[i]); err != nil {
+			return g.spans, err
+		}
+	}
+	return g.spans, nil
+}
+
+// addSpan sets who wrote the commits that a review is about, if that decides anything and is not set yet.
+func (g *gathering) addSpan(e *policy.Evidence) error {
+	if e.Base == "" || !e.IsReview() {
+		return nil
+	}
+	spans, head, needed := &g.facts.Spans, g.commit, g.contract.ExcludesAuthor()
+	if e.Source != 0 {
+		from := &g.facts.Sources[e.Source-1]
+		spans, head = &from.Spans, from.Commit
+		needed = needed || slices.ContainsFunc(from.Claims, isAlive) || from.SameTree && g.contract.CarriesChanges()
+	}
+	if _, ok := (*spans)[e.Base]; ok || !needed || len(*spans) >= maxBases {
+		return nil
+	}
+
+	commits, known, err := g.history.Between(e.Base, head)
+	if err != nil {
+		return err
+	}
+	g.spans.Gap = g.spans.Gap || !known
+	if !known {
+		return nil
+	}
+	if *spans == nil {
+		*spans = make(map[string]*authors.Authorship)
+	}
+	if a, ok := authorship(commits); ok {
+		(*spans)[e.Base] = a
+		g.spans.Wrote = append(g.spans.Wrote, a)
+	}
+	return nil
+}
+
+// isAlive reports whether what the mainline meets now decides about a claim.
+func isAlive(m policy.MergeClaim) bool { return m.Side != nil }
+
+// addSides sets what the claims about a source rest on, and which bases of its reviews the commit contains.
+func (g *gathering) addSides(from *policy.Source) (err error) {
+	if from.SameTree && g.contract.CarriesChanges() {
+		if from.Bases, err = g.contained(from, g.commit); err != nil {
+			return err
+		}
+	}
+	for i := range from.Claims {
+		side := from.Claims[i].Side
+		if side == nil || side.Refused != "" {
+			continue
+		}
+
+		if side.Bases, err = g.contained(from, side.Commit); err != nil {
+			return err
+		}
+		if err := g.addWriters(from.Claims[i].Kind, side); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contained returns which bases of reviews of a source a commit contains.
+func (g *gathering) contained(from *policy.Source, commit string) (map[string]bool, error) {
+	bases := make(map[string]bool)
+	for base := range from.Spans {
+		contains, err := g.history.IsAncestor(base, commit)
+		if err != nil {
+			return nil, err
+		}
+		bases[base] = contains
+		g.spans.Gap = g.spans.Gap || !contains
+	}
+	return bases, nil
+}
+
+// addWriters sets who wrote a clean merge in addition to its source: of a squash, and of all commits of a rebase, the
+// author and the co-authors, and of others nobody.
+func (g *gathering) addWriters(kind string, side *policy.Side) error {
+	isRebased := kind == string(attestation.Rebased)
+	if !isRebased && kind != string(attestation.Squashed) || !g.contract.ExcludesAuthor() {
+		return nil
+	}
+	list, known, err := g.written(isRebased, side.Commit)
+	if err != nil {
+		return err
+	}
+	side.Wrote = new(authors.Authorship) // anybody may have
+	if !known {
+		return nil
+	}
+
+	for i := range list {
+		list[i].Committer, list[i].SigningKeys = list[i].Author, nil
+	}
+	if a, ok := authorship(list); ok {
+		side.Wrote = a
+		g.spans.Wrote = append(g.spans.Wrote, a)
+	}
+	return nil
+}
+
+// written returns the commits that a squash or a rebase has written. The list may be changed. It reports false if not
+// all are known.
+func (g *gathering) written(isRebased bool, side string) (list []Commit, known bool, err error) {
+	if isRebased {
+		list, known, err = g.history.Between(side, g.commit)
+		return slices.Clone(list), known, err
+	}
+	c, known, err := g.history.Commit(g.commit)
+	return []Commit{c}, known, err
+}
