@@ -100,13 +100,6 @@ func (p Past) Node(sha string) (n lineage.Node, known bool, err error) {
 	return n, known, nil
 }
 
-// selectLineage selects the first bytes of the object of a commit, as many as its verbs say.
-const selectLineage = `
-SELECT substr(object, 1, %[1]d) FROM ancestors WHERE repo_id = ?1 AND sha = ?2
-UNION ALL
-SELECT substr(o.object, 1, %[1]d)
-FROM commits c /*+ordered*/ JOIN commit_objects o ON o.commit_id = c.id WHERE c.repo_id = ?1 AND c.sha = ?2`
-
 // Commits returns what the objects of commits say of who wrote them, in the order of the list. It reports false if one
 // is not known.
 func (p Past) Commits(commits []string) (list []ancestry.Commit, known bool, err error) {

@@ -40,6 +40,13 @@ const (
 	maxSpans = 200
 )
 
+// selectLineage selects the first bytes of the object of a commit, as many as its verbs say.
+const selectLineage = `
+SELECT substr(object, 1, %[1]d) FROM ancestors WHERE repo_id = ?1 AND sha = ?2
+UNION ALL
+SELECT substr(o.object, 1, %[1]d)
+FROM commits c /*+ordered*/ JOIN commit_objects o ON o.commit_id = c.id WHERE c.repo_id = ?1 AND c.sha = ?2`
+
 // New returns the room of a database.
 func New(db *txn.DB) *History {
 	h := &History{
