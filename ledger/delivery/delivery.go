@@ -99,3 +99,15 @@ func (d *delivered) visit(from int, seen map[int]bool, note func(i int)) {
 		}
 	}
 }
+
+// Reasons says why the commit is not covered.
+func (g *Gap) Reasons() []string {
+	if g.Lacking == nil {
+		return []string{"its object is not known (to send it, run ledgerd commit register in a clone)"}
+	}
+	reasons := make([]string, len(g.Lacking))
+	for i := range g.Lacking {
+		reasons[i] = g.Lacking[i].Reason
+	}
+	return reasons
+}

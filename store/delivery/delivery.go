@@ -1,0 +1,148 @@
+// Package delivery is the room of what deployments ship: which commits come with the one that is deployed, and which of
+// them are not covered. It has no table.
+package delivery
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/delivery"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/history"
+	"github.com/ledgerd/ledgerd/store/txn"
+)
+
+// Deliveries finds out what deployments ship. Its methods are safe for concurrent use, except those with a txn.Tx, which
+// the writer's goroutine calls.
+type Deliveries struct {
+	facts   *facts.Facts
+	history *history.History
+}
+
+// New returns the room of a database.
+func New(fa *facts.Facts, h *history.History) *Deliveries { return &Deliveries{fa, h} }
+
+// Of returns what a deployment of a commit, whose facts were gathered, ships to an environment where the base runs. The
+// base is empty if it is not known what runs.
+func (de *Deliveries) Of(rd txn.Reader, s *facts.Commit, environment, base string) (*ledger.Delivery, error) {
+	past := de.history.Of(rd, s.RepoID)
+	list, complete, err := lineage.Delivery(past.Node, base, s.SHA)
+	if err != nil {
+		return nil, fmt.Errorf("find what a deployment of %s ships: %w", s.SHA, err)
+	}
+	d := &ledger.Delivery{Environment: environment, Commits: len(list), TooLong: !complete}
+	if !complete {
+		d.Commits, d.Uncovered, d.Standing = lineage.MaxCommits, lineage.MaxCommits, ledger.Draft
+		return d, nil
+	}
+
+	commits, known, err := de.gather(rd, s, list)
+	if err != nil {
+		return nil, fmt.Errorf("read what a deployment of %s ships: %w", s.SHA, err)
+	}
+	head := s.Facts
+	if s.Deriver.Contract.NeedsChanges() {
+		if err := de.addChanges(past, base, &head, commits); err != nil {
+			return nil, err
+		}
+	}
+	judge := s.Deriver.Contract.Delivery(head, rd.Now)
+	gaps := delivery.Gaps(judge, commits)
+	d.Standing, d.Uncovered = judge.Standing(), len(gaps)
+	return d, de.addGaps(past, d, gaps[:min(len(gaps), ledger.MaxGaps)], known)
+}
+
+// A Past is the history of a repo.
+type past = history.Past
+
+// maxGathered is the number of commits whose facts are read at once.
+const maxGathered = 500
+
+// gather reads what is known of the commits that come with the head. It also returns those that are registered.
+func (de *Deliveries) gather(rd txn.Reader, head *facts.Commit, list []lineage.Shipped,
+) (commits []delivery.Commit, known map[string]*facts.Commit, err error) {
+	known = map[string]*facts.Commit{head.SHA: head}
+	for some := range slices.Chunk(list[1:], maxGathered) {
+		if err := de.gatherSome(rd, head, some, known); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, shipped := range list {
+		c := delivery.Commit{Shipped: shipped}
+		if s := known[shipped.SHA]; s != nil {
+			c.Facts = &s.Facts
+		}
+		commits = append(commits, c)
+	}
+	return commits, known, nil
+}
+
+func (de *Deliveries) gatherSome(rd txn.Reader, head *facts.Commit, list []lineage.Shipped,
+	known map[string]*facts.Commit,
+) error {
+	keys := make([]any, 0, 2*len(list))
+	for _, shipped := range list {
+		keys = append(keys, head.RepoID, shipped.SHA)
+	}
+	var registered []*facts.Commit
+	err := rd.EachIn(func(row txn.Scanner) error {
+		c, err := facts.ScanCommitRow(row)
+		registered = append(registered, &facts.Commit{CommitRow: c, Deriver: head.Deriver})
+		return err
+	}, facts.SelectCommitRow+"WHERE (repo_id, sha) IN ", 2, keys)
+	if err != nil {
+		return fmt.Errorf("read commits: %w", err)
+	}
+	for _, s := range registered {
+		known[s.SHA] = s
+	}
+	return de.facts.Gather(rd, registered)
+}
+
+// addChanges sets which paths all commits of a delivery change. If that is not known of any of them, or if what runs
+// does not lead to the head, they may change any path.
+func (de *Deliveries) addChanges(p past, base string, head *policy.Facts, commits []delivery.Commit) error {
+	follows, err := p.IsAncestor(base, commits[0].SHA)
+	if err != nil {
+		return err
+	}
+	paths := make(map[string]bool)
+	for _, c := range commits {
+		if !follows || c.Facts == nil || !c.Facts.HasChanges {
+			head.HasChanges = false
+			return nil
+		}
+		head.ManyChanges = head.ManyChanges || c.Facts.ManyChanges
+		for _, path := range c.Facts.Changes {
+			paths[path] = true
+		}
+	}
+	head.Changes = head.Changes[:0:0]
+	for path := range paths {
+		head.Changes = append(head.Changes, path)
+	}
+	slices.Sort(head.Changes)
+	return nil
+}
+
+// addGaps adds gaps to a delivery, with what the ledger knows of their commits.
+func (de *Deliveries) addGaps(p past, d *ledger.Delivery, gaps []delivery.Gap, known map[string]*facts.Commit) error {
+	for _, gap := range gaps {
+		c, ok, err := p.Commit(gap.Commit)
+		if err != nil {
+			return err
+		}
+		g := ledger.Gap{Commit: gap.Commit, Reasons: gap.Reasons()}
+		switch s := known[gap.Commit]; {
+		case ok:
+			g.Subject, g.Author = c.Subject, c.Author
+		case s != nil:
+			g.Author = s.Author
+		}
+		d.Gaps = append(d.Gaps, g)
+	}
+	return nil
+}
