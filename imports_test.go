@@ -51,6 +51,7 @@ var mayNotImport = map[string][]string{
 	"ledger/internal/publickey": impure,
 	"ledger/internal/text":      impure,
 	"ledger/member":             impure,
+	"ledger/outbound":           impure,
 	"transparency/witness":      {"github.com/prometheus/client_golang/prometheus"},
 	"webhook":                   {"github.com/prometheus/client_golang/prometheus"},
 	"webhook/dispatch":          {"github.com/prometheus/client_golang/prometheus"},

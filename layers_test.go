@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 		"client", "cmd/internal/await", "cmd/internal/ci/idtoken", "cmd/internal/cli", "cmd/internal/contractfile",
 		"cmd/internal/display", "cmd/internal/events", "cmd/internal/signing", "internal/atomicfile",
 		"internal/config", "internal/flagvalue", "internal/terminal", "ledger", "ledger/ca", "ledger/exchange",
-		"ledger/forge", "ledger/identity", "ledger/policy",
+		"ledger/forge", "ledger/identity", "ledger/outbound", "ledger/policy",
 	},
 	"cmd/record": {
 		"client", "cmd/internal/await", "cmd/internal/ci", "cmd/internal/ci/checkout", "cmd/internal/ci/idtoken",
@@ -58,6 +58,7 @@ var mayImport = map[string][]string{
 		"client", "cmd/internal/ci", "cmd/internal/ci/report", "cmd/internal/connect", "cmd/internal/contexts",
 		"cmd/internal/display", "cmd/internal/jq", "cmd/internal/workfile", "internal/config", "internal/flagvalue",
 		"internal/gitrepo", "internal/terminal", "ledger", "ledger/exchange", "ledger/identity", "ledger/member",
+		"ledger/outbound",
 	},
 	"cmd/internal/connect":      {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
 	"cmd/internal/contexts":     {"internal/atomicfile"},
@@ -65,11 +66,11 @@ var mayImport = map[string][]string{
 	"cmd/internal/demo": {
 		"client", "cmd/internal/events", "cmd/internal/signing", "internal/buildinfo", "internal/config",
 		"internal/gitrepo", "internal/parallel", "internal/service", "internal/terminal", "ledger",
-		"ledger/attestation", "ledger/identity",
+		"ledger/attestation", "ledger/identity", "ledger/outbound",
 	},
 	"cmd/internal/display": {
-		"cmd/internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/policy",
-		"ledger/policy/lint", "ledger/radar",
+		"cmd/internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/outbound",
+		"ledger/policy", "ledger/policy/lint", "ledger/radar",
 	},
 	"cmd/internal/doctor": {
 		"internal/buildinfo", "internal/config", "internal/idp", "internal/parallel", "internal/service",
@@ -102,15 +103,16 @@ var mayImport = map[string][]string{
 	"cmd/internal/workfile": {"internal/gitrepo"},
 	"client": {
 		"ledger", "ledger/attention", "ledger/ca", "ledger/eventstream", "ledger/exchange", "ledger/identity",
-		"ledger/insights", "ledger/lineage", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/policy/lint",
-		"ledger/proof/receipt", "ledger/radar", "ledger/review", "ledger/search",
+		"ledger/insights", "ledger/lineage", "ledger/member", "ledger/outbound", "ledger/passkey", "ledger/policy",
+		"ledger/policy/lint", "ledger/proof/receipt", "ledger/radar", "ledger/review", "ledger/search",
 	},
 	"server": {
 		"authority", "internal/oidc", "internal/rate", "ledger", "ledger/attention", "ledger/attestation",
 		"ledger/attestation/bulk", "ledger/ca", "ledger/exchange", "ledger/identity", "ledger/insights",
-		"ledger/lineage", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/policy/lint", "ledger/proof",
-		"ledger/radar", "ledger/review", "ledger/search", "server/internal/budget", "server/internal/live",
-		"server/internal/reviews", "server/internal/tokenexchange", "server/internal/wire", "store", "transparency",
+		"ledger/lineage", "ledger/member", "ledger/outbound", "ledger/passkey", "ledger/policy",
+		"ledger/policy/lint", "ledger/proof", "ledger/radar", "ledger/review", "ledger/search",
+		"server/internal/budget", "server/internal/live", "server/internal/reviews", "server/internal/tokenexchange",
+		"server/internal/wire", "store", "transparency",
 	},
 	// The pages are a client of the API.
 	"server/web": {
@@ -140,8 +142,8 @@ var mayImport = map[string][]string{
 		"server/web/page", "server/web/policytext",
 	},
 	"server/web/settings": {
-		"client", "ledger", "ledger/identity", "ledger/member", "ledger/passkey", "server/web/format",
-		"server/web/page",
+		"client", "ledger", "ledger/identity", "ledger/member", "ledger/outbound", "ledger/passkey",
+		"server/web/format", "server/web/page",
 	},
 	// What their handlers share.
 	"server/web/page": {
@@ -186,8 +188,9 @@ var mayImport = map[string][]string{
 		"store/check/report", "store/check/signers", "store/internal/envelope", "store/sqldb",
 	},
 	"store/check/derived": {
-		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy",
-		"ledger/proof/verify", "store", "store/check/report", "store/check/signers", "store/recheck", "store/sqldb",
+		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/outbound",
+		"ledger/policy", "ledger/proof/verify", "store", "store/check/report", "store/check/signers",
+		"store/recheck", "store/sqldb",
 	},
 	"store/check/report": {
 		"ledger", "ledger/proof/verify", "store", "store/sqldb",
@@ -236,8 +239,9 @@ var mayImport = map[string][]string{
 		"store/policies", "store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
 	},
 	"store/boards": {
-		"ledger", "ledger/attention", "ledger/identity", "ledger/radar", "store/facts", "store/lists", "store/orgs",
-		"store/overlaps", "store/radarindex", "store/signers", "store/states", "store/txn",
+		"ledger", "ledger/attention", "ledger/identity", "ledger/outbound", "ledger/radar", "store/facts",
+		"store/lists", "store/orgs", "store/overlaps", "store/radarindex", "store/signers", "store/states",
+		"store/txn",
 	},
 	"store/search": {
 		"ledger", "ledger/identity", "ledger/insights", "ledger/search", "store/events", "store/facts",
@@ -263,10 +267,11 @@ var mayImport = map[string][]string{
 		"store/txn",
 	},
 	"store/events": {
-		"ledger", "ledger/facts", "ledger/policy", "ledger/proof", "store/sqldb", "store/txn",
+		"ledger", "ledger/facts", "ledger/outbound", "ledger/policy", "ledger/proof", "store/sqldb", "store/txn",
 	},
 	"store/webhooks": {
-		"ledger", "ledger/settings", "store/events", "store/internal/sealed", "store/sqldb", "store/txn",
+		"ledger", "ledger/outbound", "ledger/settings", "store/events", "store/internal/sealed", "store/sqldb",
+		"store/txn",
 	},
 	"store/txn": {
 		"ledger", "store/internal/cursor", "store/sqldb",
@@ -305,9 +310,9 @@ var mayImport = map[string][]string{
 	},
 	"store/storetest/states": {
 		"internal/must", "internal/testenv", "ledger", "ledger/attention", "ledger/attestation", "ledger/ca",
-		"ledger/identity", "ledger/policy", "store", "store/storetest",
+		"ledger/identity", "ledger/outbound", "ledger/policy", "store", "store/storetest",
 	},
-	"store/storetest/webhooks": {"internal/must", "ledger", "store", "store/storetest"},
+	"store/storetest/webhooks": {"internal/must", "ledger", "ledger/outbound", "store", "store/storetest"},
 	"store/postgres/model":     {}, // only a test
 	// Issues certificates with keys that the store never sees.
 	"authority": {"ledger", "ledger/attestation", "ledger/ca", "ledger/identity", "store", "transparency"},
@@ -322,7 +327,7 @@ var mayImport = map[string][]string{
 	// Receivers import webhook to verify deliveries, so it does not import the
 	// dispatcher.
 	"webhook":                  {"ledger"},
-	"webhook/dispatch":         {"ledger", "webhook"},
+	"webhook/dispatch":         {"ledger", "ledger/outbound", "webhook"},
 	"webhook/dispatch/metrics": {"webhook/dispatch"},
 	// Only gitrepo runs git. It does not depend on a server.
 	"internal/gitrepo": {
@@ -396,7 +401,9 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/gitobject",
 		"ledger/identity", "ledger/lineage", "ledger/policy", "ledger/proof/verify", "ledger/where",
 	},
-	"ledger/authors": {"ledger", "ledger/identity"},
+	// Webhooks and their deliveries.
+	"ledger/outbound": {"ledger", "ledger/internal/text"},
+	"ledger/authors":  {"ledger", "ledger/identity"},
 	"ledger/ancestry": {"ledger", "ledger/attestation", "ledger/authors", "ledger/gitobject", "ledger/identity",
 		"ledger/policy"},
 	"ledger/policy": {"ledger", "ledger/authors", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
@@ -404,7 +411,7 @@ var mayImport = map[string][]string{
 		"ledger/where"},
 	"ledger/policy/internal/fields": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/radar", "ledger/where"},
-	"ledger/attention":              {"ledger", "ledger/identity", "ledger/policy", "ledger/review"},
+	"ledger/attention":              {"ledger", "ledger/identity", "ledger/outbound", "ledger/policy", "ledger/review"},
 	"ledger/proof":                  {"ledger"},
 	"ledger/policy/candidate":       {"ledger", "ledger/policy"},
 	"ledger/policy/conflicts":       {"ledger", "ledger/internal/text", "ledger/radar"},
@@ -436,8 +443,8 @@ var mayImport = map[string][]string{
 	// A benchmark starts its server as a process, so it does not import it.
 	"e2e/bench": {"e2e/bench/measure", "internal/flagvalue", "internal/terminal"},
 	"e2e/bench/measure": {
-		"client", "e2e/bench/load", "e2e/bench/network", "internal/gitrepo",
-		"internal/terminal", "ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/radar",
+		"client", "e2e/bench/load", "e2e/bench/network", "internal/gitrepo", "internal/terminal", "ledger",
+		"ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/outbound", "ledger/radar",
 	},
 	"e2e/bench/load":         {"ledger"},
 	"e2e/bench/network":      {},
@@ -446,7 +453,7 @@ var mayImport = map[string][]string{
 	"e2e/internal/daemon":    {"internal/testenv"},
 	"e2e/internal/load": {
 		"client", "e2e/internal/filecheck", "internal/config", "internal/service", "ledger", "ledger/attestation",
-		"ledger/identity", "ledger/policy", "ledger/radar", "webhook",
+		"ledger/identity", "ledger/outbound", "ledger/policy", "ledger/radar", "webhook",
 	},
 	"e2e/internal/powercut": {}, // for tests
 }

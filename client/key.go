@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/insights"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 )
@@ -74,11 +75,11 @@ func keyOf(record any) key {
 	case policy.Summary:
 		return key{"orgs": r.Org, "policies": r.Repo}
 
-	case ledger.Webhook:
+	case outbound.Webhook:
 		return key{"orgs": r.Org, "repos": r.Repo, "webhooks": r.ID}
-	case ledger.Delivery:
+	case outbound.Delivery:
 		return key{"webhooks": r.Webhook, "deliveries": r.ID}
-	case ledger.DeliveryRecord:
+	case outbound.DeliveryRecord:
 		return keyOf(r.Delivery)
 	case ledger.Artifact:
 		return key{"artifacts": r.Digest}

@@ -8,17 +8,18 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 func TestWebhooks(t *testing.T) {
 	b := newBackend(t)
 	ctx := t.Context()
 	created := must.Get(b.admin.CreateWebhook(
-		ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com", Active: new(false)}))(t)
+		ctx, "acme", "api", outbound.NewWebhook{URL: "https://ci.example.com", Active: new(false)}))(t)
 	if created.Secret == "" || created.Active || len(created.Events) != 3 {
 		t.Errorf("created %+v", created)
 	}
-	changed := must.Get(b.admin.ChangeWebhook(ctx, "acme", "api", created.ID, ledger.WebhookChange{
+	changed := must.Get(b.admin.ChangeWebhook(ctx, "acme", "api", created.ID, outbound.WebhookChange{
 		Active: new(true), Events: &[]ledger.EventType{ledger.EventState},
 	}))(t)
 	if !changed.Active || !slices.Equal(changed.Events, []ledger.EventType{ledger.EventState}) ||
@@ -27,9 +28,9 @@ func TestWebhooks(t *testing.T) {
 	}
 
 	before := ledger.TimeOf(time.Now())
-	rotated := must.Get(b.admin.RotateWebhook(ctx, "acme", "api", created.ID, ledger.DefaultOverlap))(t)
+	rotated := must.Get(b.admin.RotateWebhook(ctx, "acme", "api", created.ID, outbound.DefaultOverlap))(t)
 	if rotated.Secret == "" || rotated.Secret == created.Secret ||
-		rotated.PreviousSecretUntil < before.Add(ledger.DefaultOverlap.Std()) {
+		rotated.PreviousSecretUntil < before.Add(outbound.DefaultOverlap.Std()) {
 		t.Errorf("rotated to %+v", rotated)
 	}
 	rotated = must.Get(b.admin.RotateWebhook(ctx, "acme", "api", created.ID, 0))(t)
@@ -46,7 +47,7 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("listed %+v", all)
 	}
 	_, err := b.admin.CreateWebhook(
-		ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com", Events: []ledger.EventType{"deploy"}})
+		ctx, "acme", "api", outbound.NewWebhook{URL: "https://ci.example.com", Events: []ledger.EventType{"deploy"}})
 	if client.CodeOf(err) != ledger.CodeInvalidField {
 		t.Errorf("unknown event type: %v", err)
 	}
@@ -70,23 +71,23 @@ func TestDeliveries(t *testing.T) {
 	if _, _, err := b.admin.Record(ctx, "acme", "api", envelope(t, key, sha, "test:go", ledger.Pass)); err != nil {
 		t.Fatal(err)
 	}
-	w := must.Get(b.admin.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com"}))(t)
+	w := must.Get(b.admin.CreateWebhook(ctx, "acme", "api", outbound.NewWebhook{URL: "https://ci.example.com"}))(t)
 
 	ping := must.Get(b.admin.PingWebhook(ctx, "acme", "api", w.ID))(t)
-	if ping.Type != ledger.EventPing || ping.Status != ledger.DeliveryPending {
+	if ping.Type != ledger.EventPing || ping.Status != outbound.DeliveryPending {
 		t.Errorf("pinged with %+v", ping)
 	}
 	_, due, err := b.store.Claim(ctx, w.ID, 10, time.Minute)
 	if err != nil || len(due) != 1 {
 		t.Fatalf("due: %v, %v", due, err)
 	}
-	err = b.store.RecordOutcomes(ctx, []ledger.Outcome{{
-		Webhook: w.ID, Delivery: ping.ID, Status: ledger.DeliverySucceeded,
-		Attempt: ledger.Attempt{At: start, Response: ledger.AttemptResponse{Status: 200, Body: "thanks"}},
+	err = b.store.RecordOutcomes(ctx, []outbound.Outcome{{
+		Webhook: w.ID, Delivery: ping.ID, Status: outbound.DeliverySucceeded,
+		Attempt: outbound.Attempt{At: start, Response: outbound.AttemptResponse{Status: 200, Body: "thanks"}},
 	}}, 0)
 	must.OK(t, err)
 	record := must.Get(b.admin.Delivery(ctx, "acme", "api", w.ID, ping.ID))(t)
-	if record.Status != ledger.DeliverySucceeded || len(record.History) != 1 ||
+	if record.Status != outbound.DeliverySucceeded || len(record.History) != 1 ||
 		record.History[0].Response.Body != "thanks" || string(record.Body) != string(due[0].Body) {
 		t.Errorf("the ping is %+v", record)
 	}
@@ -99,9 +100,9 @@ func TestDeliveries(t *testing.T) {
 		want   int
 	}{
 		"all":      {client.DeliveryFilter{}, 4},
-		"a status": {client.DeliveryFilter{Status: ledger.DeliveryPending}, 3},
+		"a status": {client.DeliveryFilter{Status: outbound.DeliveryPending}, 3},
 		"an event": {client.DeliveryFilter{Event: ping.Event}, 1},
-		"no match": {client.DeliveryFilter{Event: ping.Event, Status: ledger.DeliveryFailed}, 0},
+		"no match": {client.DeliveryFilter{Event: ping.Event, Status: outbound.DeliveryFailed}, 0},
 	} {
 		if got := must.Get(client.Collect(b.admin.Deliveries(ctx, "acme", "api", w.ID, test.filter), 0))(t); len(got) !=
 			test.want {
@@ -109,11 +110,11 @@ func TestDeliveries(t *testing.T) {
 		}
 	}
 	again := must.Get(b.admin.Redeliver(ctx, "acme", "api", w.ID, ping.ID))(t)
-	if again.ID != ping.ID || again.Status != ledger.DeliveryPending || again.Attempts != 1 {
+	if again.ID != ping.ID || again.Status != outbound.DeliveryPending || again.Attempts != 1 {
 		t.Errorf("redelivered as %+v", again)
 	}
 
-	must.Get(b.admin.ChangeWebhook(ctx, "acme", "api", w.ID, ledger.WebhookChange{Active: new(false)}))(t)
+	must.Get(b.admin.ChangeWebhook(ctx, "acme", "api", w.ID, outbound.WebhookChange{Active: new(false)}))(t)
 	if _, err := b.admin.PingWebhook(ctx, "acme", "api", w.ID); client.CodeOf(err) != ledger.CodeWebhookInactive {
 		t.Errorf("ping an inactive webhook: %v", err)
 	}

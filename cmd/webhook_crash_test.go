@@ -21,6 +21,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/webhook"
 )
@@ -50,7 +51,7 @@ func newFaulty(t *testing.T, c *client.Client, repo string, types ...ledger.Even
 		accepted: map[string]int{}, failed: map[string]int{}}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.receive))
 	t.Cleanup(f.Close)
-	w, err := c.CreateWebhook(t.Context(), "acme", repo, ledger.NewWebhook{URL: f.URL, Events: types})
+	w, err := c.CreateWebhook(t.Context(), "acme", repo, outbound.NewWebhook{URL: f.URL, Events: types})
 	must.OK(t, err)
 	f.id, f.secret = w.ID, w.Secret
 	return f
@@ -245,7 +246,7 @@ func TestKillLosesNoWebhookDelivery(t *testing.T) {
 // waitFor waits until the webhook has accepted all events and no delivery is pending.
 func (f *faultyReceiver) waitFor(t *testing.T, c *client.Client, wanted map[string][]byte) {
 	t.Helper()
-	pending := client.DeliveryFilter{Status: ledger.DeliveryPending}
+	pending := client.DeliveryFilter{Status: outbound.DeliveryPending}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		waiting := must.Get(client.Collect(c.Deliveries(t.Context(), "acme", f.repo, f.id, pending), 0))(t)
 		if len(waiting) == 0 && f.missing(wanted) == 0 {

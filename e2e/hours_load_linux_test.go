@@ -24,6 +24,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -137,7 +138,7 @@ func (l *load) furnish(n *tenant) error {
 			return err
 		}
 		path := []string{"/good", "/moody", "/broken"}[i]
-		hook := ledger.NewWebhook{URL: l.receiver.url + path}
+		hook := outbound.NewWebhook{URL: l.receiver.url + path}
 		if _, err := n.adminOf.CreateWebhook(ctx, n.name, name, hook); err != nil {
 			return err
 		}

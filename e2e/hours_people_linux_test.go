@@ -18,6 +18,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // lists reads pages of lists, with and without filters.
@@ -88,7 +89,7 @@ func (l *load) identity(ctx context.Context) error {
 func (l *load) webhook(ctx context.Context) error {
 	r := l.anyRepo()
 	org, api := r.tenant.name, r.adminOf
-	w, err := api.CreateWebhook(ctx, org, r.name, ledger.NewWebhook{URL: l.receiver.url + "/moody"})
+	w, err := api.CreateWebhook(ctx, org, r.name, outbound.NewWebhook{URL: l.receiver.url + "/moody"})
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
@@ -373,8 +374,8 @@ func (s *stage) addWebhooks(description, response string) {
 			io.WriteString(w, response)
 		})
 	}
-	add := func(url, description string) ledger.Webhook {
-		w, err := s.api.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: url, Description: description})
+	add := func(url, description string) outbound.Webhook {
+		w, err := s.api.CreateWebhook(ctx, "acme", "api", outbound.NewWebhook{URL: url, Description: description})
 		must.OK(s.t, err)
 		return w
 	}
@@ -382,13 +383,13 @@ func (s *stage) addWebhooks(description, response string) {
 	succeeding := add(receiver(http.StatusOK)+"/hooks/ledger", "Deployments of the platform team")
 	disabled := add(receiver(http.StatusOK)+"/old", "The old chat room")
 	active := false
-	_, err := s.api.ChangeWebhook(ctx, "acme", "api", disabled.ID, ledger.WebhookChange{Active: &active})
+	_, err := s.api.ChangeWebhook(ctx, "acme", "api", disabled.ID, outbound.WebhookChange{Active: &active})
 	must.OK(s.t, err)
 	failing := add(receiver(http.StatusServiceUnavailable)+"/ledger", description)
 
 	s.now = time.Now()
 	s.record("api", commitOf("request-id"), act{0, "ci", "build:image", ledger.Pass, 48 * time.Second})
-	for _, w := range []ledger.Webhook{succeeding, failing} {
+	for _, w := range []outbound.Webhook{succeeding, failing} {
 		d, err := s.api.PingWebhook(ctx, "acme", "api", w.ID)
 		must.OK(s.t, err)
 		s.waitAttempts(s.t, w.ID, d.ID, 1)

@@ -25,6 +25,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
@@ -124,7 +125,7 @@ func TestDocumentedWebhookReceivers(t *testing.T) {
 			record := must.Get(h.attest())(t)
 			waitFor(t, "the event", 10*time.Second, func() bool { return slices.Contains(r.ids(), record.Event) })
 			d := h.waitAttempts(t, w.ID, h.oldest(t, w.ID).ID, 1)
-			if d.Status != ledger.DeliverySucceeded {
+			if d.Status != outbound.DeliverySucceeded {
 				t.Fatalf("delivery is %s, want succeeded: %+v", d.Status, d)
 			}
 			checkVerification(t, w.Secret, address, d)
@@ -147,7 +148,7 @@ func waitForAddress(t *testing.T, address string) {
 
 // forward posts the last attempt of a delivery to a receiver again, after change
 // has changed it, and returns the status of the response.
-func forward(t *testing.T, address string, d ledger.DeliveryRecord, change func(*http.Request, []byte) []byte) int {
+func forward(t *testing.T, address string, d outbound.DeliveryRecord, change func(*http.Request, []byte) []byte) int {
 	t.Helper()
 	body := bytes.Clone(d.Body)
 	request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/", nil))(t)
@@ -167,7 +168,7 @@ func unchanged(_ *http.Request, body []byte) []byte { return body }
 
 // checkVerification checks that the receiver accepts a delivery, and rejects it
 // after changes that invalidate the signature.
-func checkVerification(t *testing.T, secret, address string, d ledger.DeliveryRecord) {
+func checkVerification(t *testing.T, secret, address string, d outbound.DeliveryRecord) {
 	t.Helper()
 	signed := func(value string) func(*http.Request, []byte) []byte {
 		return func(r *http.Request, body []byte) []byte {
@@ -219,12 +220,12 @@ func checkVerification(t *testing.T, secret, address string, d ledger.DeliveryRe
 
 // checkRotation rotates the secret of a webhook. Its receiver, with the old
 // secret, listens on the address; another one is started with the new secret.
-func checkRotation(t *testing.T, h *webhookOrg, start startReceiver, w ledger.Webhook, address string) {
+func checkRotation(t *testing.T, h *webhookOrg, start startReceiver, w outbound.Webhook, address string) {
 	t.Helper()
 	const overlap = 2 * time.Second
 	rotated := must.Get(h.api.RotateWebhook(t.Context(), "acme", "api", w.ID, ledger.Duration(overlap)))(t)
 	during := h.ping(t, w.ID)
-	if during.Status != ledger.DeliverySucceeded {
+	if during.Status != outbound.DeliverySucceeded {
 		t.Errorf("during the overlap, the receiver with the old secret failed: %s", during.LastError)
 	}
 
@@ -261,7 +262,7 @@ func TestDocumentedWebhookReceiversRequireSecret(t *testing.T) {
 			r := start(t, "", address)
 			if name == "shell" { // it is started for each request
 				body := []byte(`{"id":"evt_1"}`)
-				d := ledger.DeliveryRecord{Body: body, History: make([]ledger.Attempt, 1)}
+				d := outbound.DeliveryRecord{Body: body, History: make([]outbound.Attempt, 1)}
 				got := forward(t, address, d, func(r *http.Request, body []byte) []byte {
 					r.Header["X-ledger-Signature"] = []string{signature("", time.Now(), body)}
 					return body
@@ -348,7 +349,7 @@ process.stdout.write(verified(body, headers).id)
 		t.Error("a changed body was verified")
 	}
 
-	rotated := must.Get(h.api.RotateWebhook(t.Context(), "acme", "api", old.ID, ledger.DefaultOverlap))(t)
+	rotated := must.Get(h.api.RotateWebhook(t.Context(), "acme", "api", old.ID, outbound.DefaultOverlap))(t)
 	ping := h.ping(t, old.ID)
 	for _, secret := range []string{old.Secret, rotated.Secret} {
 		if got, err := verify(secret, arrivalOf(ping)); err != nil || got != ping.Event {
@@ -358,7 +359,7 @@ process.stdout.write(verified(body, headers).id)
 }
 
 // arrivalOf returns the last attempt of a delivery as its receiver got it.
-func arrivalOf(d ledger.DeliveryRecord) arrival {
+func arrivalOf(d outbound.DeliveryRecord) arrival {
 	a := arrival{header: make(http.Header), body: d.Body}
 	for name, values := range d.History[len(d.History)-1].Request.Headers {
 		for _, value := range values {

@@ -19,6 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // receiverHost is the address of the receivers in this file. The server may post
@@ -31,7 +32,7 @@ type hostileReceiver struct {
 	url    string
 	err    string // pattern for the error; empty if the attempt succeeds
 	status int    // HTTP status of the response
-	check  func(t *testing.T, first ledger.Attempt)
+	check  func(t *testing.T, first outbound.Attempt)
 }
 
 // Deliveries to hostile receivers end as expected, and hardly delay those to a
@@ -153,7 +154,7 @@ func (h *webhookOrg) addUnchecked(t *testing.T, url string) string {
 }
 
 // checkAttempt checks the first attempt to deliver to a hostile receiver.
-func checkAttempt(t *testing.T, c hostileReceiver, a ledger.Attempt) {
+func checkAttempt(t *testing.T, c hostileReceiver, a outbound.Attempt) {
 	t.Helper()
 	if (c.err == "") != (a.Error == "") || !regexp.MustCompile(c.err).MatchString(a.Error) {
 		t.Errorf("error is %q, want a match of %q", a.Error, c.err)
@@ -173,7 +174,7 @@ func checkAttempt(t *testing.T, c hostileReceiver, a ledger.Attempt) {
 }
 
 // truncated checks that the stored response is marked as truncated.
-func truncated(t *testing.T, a ledger.Attempt) {
+func truncated(t *testing.T, a outbound.Attempt) {
 	t.Helper()
 	if !a.Response.Truncated {
 		t.Errorf("the response is not marked as truncated: %+v", a.Response)
@@ -327,14 +328,14 @@ func TestWebhookRefusesURLs(t *testing.T) {
 		"http://169.254.169.254/", "http://[fe80::1]/", "http://[fd00:ec2::254]/", "http://0.0.0.0/",
 		"http://100.100.100.200/", "http://[64:ff9b::7f00:1]/",
 	} {
-		_, err := h.api.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: url})
+		_, err := h.api.CreateWebhook(t.Context(), "acme", "api", outbound.NewWebhook{URL: url})
 		checkRefused(t, url, err, "webhooks.allowed_networks")
-		_, err = h.api.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{URL: &url})
+		_, err = h.api.ChangeWebhook(t.Context(), "acme", "api", w.ID, outbound.WebhookChange{URL: &url})
 		checkRefused(t, url, err, "webhooks.allowed_networks")
 	}
 	for _, url := range []string{"ftp://example.com/", "https://", "https://u:p@example.com/", "http://2130706433/",
 		"http://0x7f.1/", "/ledger"} {
-		_, err := h.api.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: url})
+		_, err := h.api.CreateWebhook(t.Context(), "acme", "api", outbound.NewWebhook{URL: url})
 		checkRefused(t, url, err, "")
 	}
 }

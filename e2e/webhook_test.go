@@ -20,6 +20,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // A webhookOrg is an org with a running server, and an admin's client of its API.
@@ -42,23 +43,23 @@ func newHooks(t *testing.T, variables ...string) *webhookOrg {
 
 // add creates a webhook of acme/api. It uses the default events if there are no
 // types.
-func (h *webhookOrg) add(t *testing.T, url string, types ...ledger.EventType) ledger.Webhook {
+func (h *webhookOrg) add(t *testing.T, url string, types ...ledger.EventType) outbound.Webhook {
 	t.Helper()
-	w := must.Get(h.api.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: url, Events: types}))(t)
+	w := must.Get(h.api.CreateWebhook(t.Context(), "acme", "api", outbound.NewWebhook{URL: url, Events: types}))(t)
 	return w
 }
 
 // show returns a webhook of acme/api.
-func (h *webhookOrg) show(t *testing.T, id string) ledger.Webhook {
+func (h *webhookOrg) show(t *testing.T, id string) outbound.Webhook {
 	t.Helper()
 	w := must.Get(h.api.Webhook(t.Context(), "acme", "api", id))(t)
 	return w
 }
 
 // waitAttempts waits until a delivery has had n attempts, and returns it.
-func (h *webhookOrg) waitAttempts(t *testing.T, webhook, delivery string, n int) ledger.DeliveryRecord {
+func (h *webhookOrg) waitAttempts(t *testing.T, webhook, delivery string, n int) outbound.DeliveryRecord {
 	t.Helper()
-	var d ledger.DeliveryRecord
+	var d outbound.DeliveryRecord
 	waitFor(t, fmt.Sprintf("attempt %d of %s", n, delivery), 20*time.Second, func() bool {
 		var err error
 		d, err = h.api.Delivery(t.Context(), "acme", "api", webhook, delivery)
@@ -69,14 +70,14 @@ func (h *webhookOrg) waitAttempts(t *testing.T, webhook, delivery string, n int)
 }
 
 // ping sends a ping and returns its delivery after the first attempt.
-func (h *webhookOrg) ping(t *testing.T, webhook string) ledger.DeliveryRecord {
+func (h *webhookOrg) ping(t *testing.T, webhook string) outbound.DeliveryRecord {
 	t.Helper()
 	d := must.Get(h.api.PingWebhook(t.Context(), "acme", "api", webhook))(t)
 	return h.waitAttempts(t, webhook, d.ID, 1)
 }
 
 // oldest returns the oldest delivery of a webhook.
-func (h *webhookOrg) oldest(t *testing.T, webhook string) (oldest ledger.Delivery) {
+func (h *webhookOrg) oldest(t *testing.T, webhook string) (oldest outbound.Delivery) {
 	t.Helper()
 	for d, err := range h.api.Deliveries(t.Context(), "acme", "api", webhook, client.DeliveryFilter{}) {
 		must.OK(t, err)

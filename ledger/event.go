@@ -62,11 +62,11 @@ func ParseEventType(name string) (EventType, error) {
 			return t, nil
 		}
 	}
-	return "", fmt.Errorf("%q is not an event type (use %s)", text.Clip(name), typeNames("or"))
+	return "", fmt.Errorf("%q is not an event type (use %s)", text.Clip(name), EventTypeNames("or"))
 }
 
-// typeNames lists the names of all event types, with a word before the last.
-func typeNames(word string) string {
+// EventTypeNames lists the names of all event types, with a word before the last.
+func EventTypeNames(word string) string {
 	var names []string
 	for _, t := range EventTypes() {
 		names = append(names, string(t))
@@ -443,3 +443,22 @@ func EventPaths(paths []radar.Path) []RadarEventPath {
 	}
 	return short
 }
+
+// EventPing is the type of a test delivery. It is not an event of the ledger: it is in
+// neither the history nor the stream, and webhooks cannot select it.
+const EventPing EventType = "ping"
+
+// A PingEvent is the body of a ping.
+type PingEvent struct {
+	ID        string    `json:"id"`
+	Type      EventType `json:"type"` // set by Render
+	Org       string    `json:"org"`
+	Repo      string    `json:"repo"`
+	Webhook   string    `json:"webhook"`
+	Timestamp Time      `json:"timestamp"`
+}
+
+// EventType returns EventPing.
+func (PingEvent) EventType() EventType { return EventPing }
+
+func (e PingEvent) typed() Event { e.Type = e.EventType(); return e }

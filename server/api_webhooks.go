@@ -7,7 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -23,7 +23,7 @@ func (s *Server) listWebhooks(c *call) (*reply, error) {
 // createWebhook returns the new webhook with its signing secret. Only the response
 // of rotateWebhook contains a secret too.
 func (s *Server) createWebhook(c *call) (*reply, error) {
-	var n ledger.NewWebhook
+	var n outbound.NewWebhook
 	if err := c.decodeValid(&n, smallBody); err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (s *Server) createWebhook(c *call) (*reply, error) {
 		return nil, err
 	}
 
-	secret := ledger.NewWebhookSecret()
+	secret := outbound.NewWebhookSecret()
 	webhook, err := s.store.CreateWebhook(c.ctx(), c.org(), c.repo(), n, secret)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (s *Server) getWebhook(c *call) (*reply, error) {
 }
 
 func (s *Server) changeWebhook(c *call) (*reply, error) {
-	var change ledger.WebhookChange
+	var change outbound.WebhookChange
 	if err := c.decodeValid(&change, smallBody); err != nil {
 		return nil, err
 	}
@@ -75,14 +75,14 @@ func (s *Server) deleteWebhook(c *call) (*reply, error) {
 
 // rotateWebhook replaces a webhook's signing secret and returns the new one.
 func (s *Server) rotateWebhook(c *call) (*reply, error) {
-	var r ledger.Rotation
+	var r outbound.Rotation
 	if err := c.decodeOptional(&r, smallBody); err != nil {
 		return nil, err
 	}
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	secret := ledger.NewWebhookSecret()
+	secret := outbound.NewWebhookSecret()
 	webhook, err := s.store.RotateWebhook(c.ctx(), c.org(), c.repo(), c.id(), secret, r.Overlap.Std())
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (s *Server) rotateWebhook(c *call) (*reply, error) {
 
 // replayWebhook queues the events that a webhook has missed.
 func (s *Server) replayWebhook(c *call) (*reply, error) {
-	var r ledger.Replay
+	var r outbound.Replay
 	if err := c.decode(&r, smallBody); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (s *Server) replayWebhook(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reply{status: http.StatusAccepted, record: ledger.Replayed{Queued: queued}}, nil
+	return &reply{status: http.StatusAccepted, record: outbound.Replayed{Queued: queued}}, nil
 }
 
 func (c *call) delivery() string { return c.path.ByName("delivery") }
@@ -125,7 +125,7 @@ func (c *call) deliveryFilter() (f store.DeliveryFilter, err error) {
 	if f.Event, err = parse(c, "event", eventID); err != nil {
 		return f, err
 	}
-	f.Status, err = parse(c, "status", ledger.ParseDeliveryStatus)
+	f.Status, err = parse(c, "status", outbound.ParseDeliveryStatus)
 	return f, err
 }
 
@@ -162,7 +162,7 @@ func (s *Server) redeliver(c *call) (*reply, error) {
 
 // queued returns the response for a delivery that was queued. Its Location shows
 // the outcome later.
-func queued(c *call, d ledger.Delivery, err error) (*reply, error) {
+func queued(c *call, d outbound.Delivery, err error) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}

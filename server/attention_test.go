@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attention"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 const attentionPath = "/v1/orgs/acme/attention"
@@ -162,7 +163,7 @@ func TestAttentionOfConflicts(t *testing.T) {
 func TestAttentionOfResources(t *testing.T) {
 	b := newBackend(t)
 	created := b.post("/v1/orgs/acme/repos/api/webhooks", `{"url":"https://ci.example.com/x"}`).want(201)
-	hook := decode[ledger.Webhook](created)
+	hook := decode[outbound.Webhook](created)
 	b.wantAttention("")
 	b.patch("/v1/orgs/acme/repos/api/webhooks/"+hook.ID, `{"active":false}`).want(200)
 	b.wantAttention("", "webhook low https://ci.example.com/x: inactive: an admin turned it off")

@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -167,7 +168,7 @@ var administration = []struct {
 	{"rotate its secret", func(a *administrative) { a.post(webhooksPath+"/"+a.hook+"/rotate", "").want(200) },
 		[]string{"webhook.rotated; in api; by admin of acme over api; secret_digest: sha256:…"}},
 	{"ping it and redeliver", func(a *administrative) {
-		ping := decode[ledger.Delivery](a.post(webhooksPath+"/"+a.hook+"/ping", "").want(202))
+		ping := decode[outbound.Delivery](a.post(webhooksPath+"/"+a.hook+"/ping", "").want(202))
 		a.post(webhooksPath+"/"+a.hook+"/deliveries/"+ping.ID+"/redeliver", "").want(202)
 	}, []string{"webhook.pinged; in api; by admin of acme over api",
 		"webhook.redelivered; in api; by admin of acme over api; delivery: dlv_…; event: evt_…"}},

@@ -8,10 +8,11 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // claim claims the due deliveries of a webhook, like the dispatcher.
-func (b *backend) claim(webhook string) (ledger.Endpoint, []ledger.DueDelivery) {
+func (b *backend) claim(webhook string) (outbound.Endpoint, []outbound.DueDelivery) {
 	b.t.Helper()
 	endpoint, due, err := b.store.Claim(b.t.Context(), webhook, 100, time.Minute)
 	must.OK(b.t, err)
@@ -20,30 +21,32 @@ func (b *backend) claim(webhook string) (ledger.Endpoint, []ledger.DueDelivery) 
 
 // recordOutcome records an attempt of a delivery with an HTTP status, or without a
 // response if it is 0.
-func (b *backend) recordOutcome(webhook string, d ledger.DueDelivery, status ledger.DeliveryStatus, httpStatus int) {
+func (b *backend) recordOutcome(
+	webhook string, d outbound.DueDelivery, status outbound.DeliveryStatus, httpStatus int,
+) {
 	b.t.Helper()
-	attempt := ledger.Attempt{
+	attempt := outbound.Attempt{
 		At: b.clock.time(), DurationMS: 12,
-		Request: ledger.AttemptRequest{
+		Request: outbound.AttemptRequest{
 			URL: "https://ci.example.com", Headers: map[string][]string{"X-Ledger-Event": {string(d.Type)}}},
 	}
 	switch {
 	case httpStatus == 0:
 		attempt.Error = "connection refused"
 	default:
-		attempt.Response = ledger.AttemptResponse{Status: httpStatus, Headers: map[string][]string{"Server": {"ci"}},
+		attempt.Response = outbound.AttemptResponse{Status: httpStatus, Headers: map[string][]string{"Server": {"ci"}},
 			Body: "it\ufffds", Truncated: true}
 		if httpStatus >= 300 {
 			attempt.Error = fmt.Sprintf("the receiver returned %d", httpStatus)
 		}
 	}
 
-	outcome := ledger.Outcome{Webhook: webhook, Delivery: d.ID, Attempt: attempt, Status: status, Tries: d.Tries,
+	outcome := outbound.Outcome{Webhook: webhook, Delivery: d.ID, Attempt: attempt, Status: status, Tries: d.Tries,
 		Lease: d.Lease}
-	if status == ledger.DeliveryPending {
+	if status == outbound.DeliveryPending {
 		outcome.RetryAt = b.clock.time().Add(5 * time.Minute)
 	}
-	must.OK(b.t, b.store.RecordOutcomes(b.t.Context(), []ledger.Outcome{outcome}, 0))
+	must.OK(b.t, b.store.RecordOutcomes(b.t.Context(), []outbound.Outcome{outcome}, 0))
 }
 
 func TestDeliveries(t *testing.T) {
@@ -60,9 +63,9 @@ func TestDeliveries(t *testing.T) {
 		t.Fatalf("due: %+v, want an attestation and two transitions", due)
 	}
 	succeeded, pending, failed := due[0], due[1], due[2]
-	b.recordOutcome(w.ID, succeeded, ledger.DeliverySucceeded, 204)
-	b.recordOutcome(w.ID, pending, ledger.DeliveryPending, 500)
-	b.recordOutcome(w.ID, failed, ledger.DeliveryFailed, 0)
+	b.recordOutcome(w.ID, succeeded, outbound.DeliverySucceeded, 204)
+	b.recordOutcome(w.ID, pending, outbound.DeliveryPending, 500)
+	b.recordOutcome(w.ID, failed, outbound.DeliveryFailed, 0)
 
 	names := map[string]string{succeeded.ID: "s", pending.ID: "p", failed.ID: "f"}
 	for query, want := range map[string]string{
@@ -78,7 +81,7 @@ func TestDeliveries(t *testing.T) {
 		"?limit=2":                                   "fp",
 	} {
 		got := ""
-		for _, d := range decode[ledger.Page[ledger.Delivery]](b.get(at + query).want(200)).Data {
+		for _, d := range decode[ledger.Page[outbound.Delivery]](b.get(at + query).want(200)).Data {
 			got += names[d.ID]
 		}
 		if got != want {
@@ -88,19 +91,19 @@ func TestDeliveries(t *testing.T) {
 
 	now := b.clock.time()
 	for _, test := range []struct {
-		due  ledger.DueDelivery
-		want ledger.Delivery
+		due  outbound.DueDelivery
+		want outbound.Delivery
 	}{
-		{succeeded, ledger.Delivery{Status: ledger.DeliverySucceeded, LastStatus: 204}},
-		{pending, ledger.Delivery{Status: ledger.DeliveryPending, LastStatus: 500,
+		{succeeded, outbound.Delivery{Status: outbound.DeliverySucceeded, LastStatus: 204}},
+		{pending, outbound.Delivery{Status: outbound.DeliveryPending, LastStatus: 500,
 			LastError: "the receiver returned 500", NextAttemptAt: now.Add(5 * time.Minute)}},
-		{failed, ledger.Delivery{Status: ledger.DeliveryFailed, LastError: "connection refused"}},
+		{failed, outbound.Delivery{Status: outbound.DeliveryFailed, LastError: "connection refused"}},
 	} {
 		want := test.want
 		want.ID, want.Webhook, want.Event, want.Type, want.Attempts, want.CreatedAt = test.due.ID, w.ID, test.due.Event,
 			test.due.Type, 1, now
 		read := b.get(at + "/" + want.ID).want(200)
-		got := decode[ledger.DeliveryRecord](read)
+		got := decode[outbound.DeliveryRecord](read)
 		if got.Delivery != want {
 			t.Errorf("read %+v, want %+v", got.Delivery, want)
 		}
@@ -127,9 +130,9 @@ func TestDeliveryHistory(t *testing.T) {
 		t.Errorf("before the first attempt: %s", got)
 	}
 	for _, attempt := range []struct {
-		status     ledger.DeliveryStatus
+		status     outbound.DeliveryStatus
 		httpStatus int
-	}{{ledger.DeliveryPending, 0}, {ledger.DeliverySucceeded, 200}} {
+	}{{outbound.DeliveryPending, 0}, {outbound.DeliverySucceeded, 200}} {
 		_, due := b.claim(w.ID)
 		if len(due) != 1 {
 			t.Fatalf("%d deliveries due, want the ping", len(due))
@@ -155,21 +158,21 @@ func TestPingWebhook(t *testing.T) {
 	at := webhooksPath + "/" + w.ID
 	for _, body := range []string{"", "{}"} {
 		resp := b.post(at+"/ping", body).want(202)
-		d := decode[ledger.Delivery](resp)
-		if d.Webhook != w.ID || d.Type != ledger.EventPing || d.Status != ledger.DeliveryPending || d.Attempts != 0 ||
+		d := decode[outbound.Delivery](resp)
+		if d.Webhook != w.ID || d.Type != ledger.EventPing || d.Status != outbound.DeliveryPending || d.Attempts != 0 ||
 			d.NextAttemptAt != b.clock.time() {
 			t.Errorf("pinged with %+v", d)
 		}
 		if got := resp.header.Get("Location"); got != at+"/deliveries/"+d.ID {
 			t.Errorf("Location: %s, want that of %s", got, d.ID)
 		}
-		record := decode[ledger.DeliveryRecord](b.get(at + "/deliveries/" + d.ID).want(200))
+		record := decode[outbound.DeliveryRecord](b.get(at + "/deliveries/" + d.ID).want(200))
 		want := string(ledger.Render(
 			ledger.PingEvent{ID: d.Event, Org: "acme", Repo: "api", Webhook: w.ID, Timestamp: b.clock.time()}))
 		if string(record.Body) != want {
 			t.Errorf("body %s, want %s", record.Body, want)
 		}
-		if list := decode[ledger.Page[ledger.Delivery]](
+		if list := decode[ledger.Page[outbound.Delivery]](
 			b.get(at + "/deliveries?event=" + d.Event).want(200)); len(list.Data) != 1 || list.Data[0] != d {
 			t.Errorf("listed by its event: %+v", list.Data)
 		}
@@ -184,7 +187,7 @@ func TestPingWebhook(t *testing.T) {
 		header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}}).
 		wantProblem(415, ledger.CodeUnsupportedMediaType)
 	b.post(at+"/ping?event=policy", "").wantFields(400, ledger.CodeUnknownParameter, "event")
-	if list := decode[ledger.Page[ledger.Delivery]](b.get(at + "/deliveries").want(200)); len(list.Data) != 2 {
+	if list := decode[ledger.Page[outbound.Delivery]](b.get(at + "/deliveries").want(200)); len(list.Data) != 2 {
 		t.Errorf("%d deliveries, want two pings", len(list.Data))
 	}
 }
@@ -195,13 +198,13 @@ func TestRedeliver(t *testing.T) {
 	w := b.webhook(`{"url":"https://ci.example.com","events":["attestation"]}`)
 	b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 	_, first := b.claim(w.ID)
-	b.recordOutcome(w.ID, first[0], ledger.DeliveryFailed, 500)
+	b.recordOutcome(w.ID, first[0], outbound.DeliveryFailed, 500)
 	b.clock.advance(time.Second)
 
 	at := webhooksPath + "/" + w.ID + "/deliveries/" + first[0].ID
 	resp := b.post(at+"/redeliver", "").want(202)
-	d := decode[ledger.Delivery](resp)
-	if d.ID != first[0].ID || d.Status != ledger.DeliveryPending || d.Attempts != 1 || d.LastStatus != 500 ||
+	d := decode[outbound.Delivery](resp)
+	if d.ID != first[0].ID || d.Status != outbound.DeliveryPending || d.Attempts != 1 || d.LastStatus != 500 ||
 		d.NextAttemptAt != b.clock.time() || resp.header.Get("Location") != at {
 		t.Errorf("redelivered as %+v, at %s", d, resp.header.Get("Location"))
 	}
@@ -210,8 +213,8 @@ func TestRedeliver(t *testing.T) {
 		string(second[0].Body) != string(first[0].Body) || second[0].Tries != 0 {
 		t.Errorf("redelivered %+v, first %+v", second, first)
 	}
-	b.recordOutcome(w.ID, second[0], ledger.DeliverySucceeded, 200)
-	if got := decode[ledger.DeliveryRecord](b.get(at).want(200)); got.Status != ledger.DeliverySucceeded ||
+	b.recordOutcome(w.ID, second[0], outbound.DeliverySucceeded, 200)
+	if got := decode[outbound.DeliveryRecord](b.get(at).want(200)); got.Status != outbound.DeliverySucceeded ||
 		len(got.History) != 2 {
 		t.Errorf("delivery %+v", got)
 	}
@@ -226,7 +229,7 @@ func TestReplayWebhook(t *testing.T) {
 	}
 	at := webhooksPath + "/" + b.webhook(`{"url":"https://ci.example.com","events":["attestation","policy"]}`).ID
 	for _, want := range []int64{2, 0} { // then all are pending
-		got := decode[ledger.Replayed](b.post(at+"/replay", `{"since":"2026-11-30T11:00:00+01:00"}`).want(202))
+		got := decode[outbound.Replayed](b.post(at+"/replay", `{"since":"2026-11-30T11:00:00+01:00"}`).want(202))
 		if got.Queued != want {
 			t.Errorf("%d queued, want %d", got.Queued, want)
 		}
@@ -258,17 +261,17 @@ func TestInactiveWebhook(t *testing.T) {
 	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	at := webhooksPath + "/" + w.ID
-	d := decode[ledger.Delivery](b.post(at+"/ping", "").want(202))
+	d := decode[outbound.Delivery](b.post(at+"/ping", "").want(202))
 	_, due := b.claim(w.ID)
-	must.OK(t, b.store.RecordOutcomes(t.Context(), []ledger.Outcome{{
-		Webhook: w.ID, Delivery: due[0].ID, Status: ledger.DeliveryFailed, Disable: "the receiver returned 410",
+	must.OK(t, b.store.RecordOutcomes(t.Context(), []outbound.Outcome{{
+		Webhook: w.ID, Delivery: due[0].ID, Status: outbound.DeliveryFailed, Disable: "the receiver returned 410",
 		Tries: due[0].Tries, Lease: due[0].Lease,
-		Attempt: ledger.Attempt{
+		Attempt: outbound.Attempt{
 			At: b.clock.time(), Error: "the receiver returned 410",
-			Request: ledger.AttemptRequest{URL: w.URL}, Response: ledger.AttemptResponse{Status: 410},
+			Request: outbound.AttemptRequest{URL: w.URL}, Response: outbound.AttemptResponse{Status: 410},
 		},
 	}}, 0))
-	disabled := decode[ledger.Webhook](b.get(at).want(200))
+	disabled := decode[outbound.Webhook](b.get(at).want(200))
 	if disabled.Active || disabled.DisabledReason != "the receiver returned 410" ||
 		disabled.DisabledAt != b.clock.time() || disabled.FailingSince != b.clock.time() {
 		t.Errorf("disabled as %+v", disabled)
@@ -280,15 +283,15 @@ func TestInactiveWebhook(t *testing.T) {
 	b.post(at+"/deliveries/"+d.ID+"/redeliver", "").wantProblem(409, ledger.CodeWebhookInactive)
 	b.post(at+"/rotate", "").want(200)
 	b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
-	if list := decode[ledger.Page[ledger.Delivery]](b.get(at + "/deliveries").want(200)); len(list.Data) != 1 {
+	if list := decode[ledger.Page[outbound.Delivery]](b.get(at + "/deliveries").want(200)); len(list.Data) != 1 {
 		t.Errorf("%d deliveries, want only the ping", len(list.Data))
 	}
 
-	enabled := decode[ledger.Webhook](b.patch(at, `{"active":true}`).want(200))
+	enabled := decode[outbound.Webhook](b.patch(at, `{"active":true}`).want(200))
 	if !enabled.Active || enabled.DisabledReason != "" || enabled.DisabledAt != 0 || enabled.FailingSince != 0 {
 		t.Errorf("activated as %+v", enabled)
 	}
-	if got := decode[ledger.Replayed](b.post(at+"/replay", since).want(202)).Queued; got != 3 {
+	if got := decode[outbound.Replayed](b.post(at+"/replay", since).want(202)).Queued; got != 3 {
 		t.Errorf("%d queued, want the attestation and two transitions", got)
 	}
 	b.post(at+"/ping", "").want(202)

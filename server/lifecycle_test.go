@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // An archived repo can only be read, until it is unarchived.
@@ -91,7 +92,7 @@ func TestDeletedRepo(t *testing.T) {
 	s := b.signer("cn=ci,ou=build,o=acme")
 	const repo = "/v1/orgs/acme/repos/api"
 	b.attest(s.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
-	hook := decode[ledger.Webhook](b.post(repo+"/webhooks", `{"url":"https://ci.example.com/"}`).want(201))
+	hook := decode[outbound.Webhook](b.post(repo+"/webhooks", `{"url":"https://ci.example.com/"}`).want(201))
 
 	b.delete(repo).wantFields(400, ledger.CodeInvalidParameter, "confirm")
 	b.delete(repo+"?confirm=web").wantFields(400, ledger.CodeInvalidParameter, "confirm")
@@ -120,7 +121,7 @@ func TestDeletedRepo(t *testing.T) {
 		body: string(s.statement(t, commitID(1), "lint:go", ledger.Pass, 1))}).want(404)
 	b.patch(at, `{"archived":true}`).wantProblem(409, ledger.CodeArchived)
 	b.delete(at + "?confirm=" + deleted[0].Name).want(204) // no-op
-	if w := decode[ledger.Webhook](b.get(at + "/webhooks/" + hook.ID).want(200)); w.Active || w.DisabledReason == "" {
+	if w := decode[outbound.Webhook](b.get(at + "/webhooks/" + hook.ID).want(200)); w.Active || w.DisabledReason == "" {
 		t.Errorf("the webhook is %+v", w)
 	}
 

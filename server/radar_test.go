@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/eventstream"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -243,7 +244,7 @@ func TestRadarEvents(t *testing.T) {
 		t.Errorf("stream by default: %+v", got)
 	}
 
-	deliveries := func(w ledger.Webhook) []string {
+	deliveries := func(w outbound.Webhook) []string {
 		types, _ := b.page(webhooksPath+"/"+w.ID+"/deliveries", "type")
 		return types
 	}
@@ -254,7 +255,7 @@ func TestRadarEvents(t *testing.T) {
 		t.Errorf("deliveries of the default webhook: %q", got)
 	}
 	ids, _ := b.page(webhooksPath+"/"+radarWebhook.ID+"/deliveries", "id")
-	if record := decode[ledger.DeliveryRecord](
+	if record := decode[outbound.DeliveryRecord](
 		b.get(webhooksPath + "/" + radarWebhook.ID + "/deliveries/" + ids[0]).want(200)); string(record.Body) !=
 		string(page.Data[0]) {
 		t.Errorf("delivered\n%s, want\n%s", record.Body, page.Data[0])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/insights"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/search"
 )
 
@@ -32,7 +33,7 @@ func titles(r search.Result) (list []string) {
 type searchable struct {
 	*deployer
 	record ledger.AttestationRecord
-	hook   ledger.Webhook
+	hook   outbound.Webhook
 }
 
 func newSearchable(t *testing.T) *searchable {
@@ -53,7 +54,7 @@ func newSearchable(t *testing.T) *searchable {
 	}
 	s.record = s.deployer.record(1, s.ci, "test:login", ledger.Pass)
 	hook := s.post("/v1/orgs/acme/repos/api/webhooks", `{"url":"https://ci.example/login"}`).want(201)
-	s.hook = decode[ledger.Webhook](hook)
+	s.hook = decode[outbound.Webhook](hook)
 	return s
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // fill gives acme, a new org with the repo api, several rows of every list.
@@ -103,10 +104,11 @@ func (r *receiptBackend) fillCommits() {
 // fillDeliveries makes the newest webhook fail.
 func (r *receiptBackend) fillDeliveries() {
 	r.t.Helper()
-	hooks := decode[ledger.Page[ledger.Webhook]](r.get(webhooksPath).want(200)).Data
+	hooks := decode[ledger.Page[outbound.Webhook]](r.get(webhooksPath).want(200)).Data
 	_, due := r.claim(hooks[0].ID)
 	for n, d := range due {
-		r.recordOutcome(hooks[0].ID, d, []ledger.DeliveryStatus{ledger.DeliveryPending, ledger.DeliveryFailed}[n%2], 500)
+		status := []outbound.DeliveryStatus{outbound.DeliveryPending, outbound.DeliveryFailed}[n%2]
+		r.recordOutcome(hooks[0].ID, d, status, 500)
 	}
 }
 

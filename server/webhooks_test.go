@@ -12,21 +12,22 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 const webhooksPath = "/v1/orgs/acme/repos/api/webhooks"
 
 // webhook creates a webhook of acme/api.
-func (b *backend) webhook(body string) ledger.Webhook {
+func (b *backend) webhook(body string) outbound.Webhook {
 	b.t.Helper()
-	return decode[ledger.Webhook](b.post(webhooksPath, body).want(201))
+	return decode[outbound.Webhook](b.post(webhooksPath, body).want(201))
 }
 
 func TestWebhooks(t *testing.T) {
 	b := newBackend(t)
 	resp := b.post(webhooksPath, `{"url":"https://ci.example.com/ledger?key=k"}`).want(201)
-	created := decode[ledger.Webhook](resp)
-	want := ledger.Webhook{
+	created := decode[outbound.Webhook](resp)
+	want := outbound.Webhook{
 		ID: created.ID, Org: "acme", Repo: "api", URL: "https://ci.example.com/ledger?key=k", Active: true,
 		CreatedAt: b.clock.time(), Secret: created.Secret,
 		Events: []ledger.EventType{ledger.EventAttestation, ledger.EventState, ledger.EventPolicy},
@@ -68,7 +69,7 @@ func TestWebhooks(t *testing.T) {
 	b.delete(at).wantProblem(404, ledger.CodeNotFound)
 	b.get(at).wantProblem(404, ledger.CodeNotFound)
 	b.patch(at, "{}").wantProblem(404, ledger.CodeNotFound)
-	if list := decode[ledger.Page[ledger.Webhook]](b.get(webhooksPath).want(200)); len(list.Data) != 1 ||
+	if list := decode[ledger.Page[outbound.Webhook]](b.get(webhooksPath).want(200)); len(list.Data) != 1 ||
 		list.Data[0].ID != named.ID {
 		t.Errorf("listed %+v, want only %s", list.Data, named.ID)
 	}
@@ -91,7 +92,7 @@ func TestChangeWebhook(t *testing.T) {
 		{`{"url":"http://10.1.2.3:8080/x"}`, func() { w.URL = "http://10.1.2.3:8080/x" }},
 		{`{"events":["radar","attestation"]}`,
 			func() { w.Events = []ledger.EventType{ledger.EventAttestation, ledger.EventRadar} }},
-		{`{"authorization":"Bearer x"}`, func() { w.Authorization = ledger.MaskedAuthorization }},
+		{`{"authorization":"Bearer x"}`, func() { w.Authorization = outbound.MaskedAuthorization }},
 		{`{"url":"http://10.1.2.3:8080/y"}`, func() { w.URL = "http://10.1.2.3:8080/y" }},
 		{`{"authorization":""}`, func() { w.Authorization = "" }},
 		{`{"active":false}`, func() { w.Active = false }},
@@ -156,7 +157,7 @@ func TestWebhookFields(t *testing.T) {
 	if after := b.get(at).want(200); string(after.body) != string(before.body) {
 		t.Errorf("after invalid changes: %s, before: %s", after.body, before.body)
 	}
-	if list := decode[ledger.Page[ledger.Webhook]](b.get(webhooksPath).want(200)); len(list.Data) != 1 {
+	if list := decode[ledger.Page[outbound.Webhook]](b.get(webhooksPath).want(200)); len(list.Data) != 1 {
 		t.Errorf("webhooks after invalid requests: %+v", list.Data)
 	}
 }
@@ -248,7 +249,7 @@ func (b *backend) call(r webhookRoute, token string) response {
 func TestWebhooksAreForMaintainers(t *testing.T) {
 	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
-	d := decode[ledger.Delivery](b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202))
+	d := decode[outbound.Delivery](b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202))
 	one, list := b.webhookRoutes("acme/repos/api", w.ID, d.ID)
 	for _, r := range slices.Concat(one, list) {
 		for _, token := range []string{b.reader, b.writer} {
@@ -268,7 +269,7 @@ func TestWebhooksOfOtherRepos(t *testing.T) {
 	b.host("POST", "/v1/orgs/umbrella/repos", `{"name":"api"}`).want(201)
 	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
-	d := decode[ledger.Delivery](b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202))
+	d := decode[outbound.Delivery](b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202))
 	before := b.get(webhooksPath + "/" + w.ID).want(200)
 
 	for _, test := range []struct{ repo, token string }{
@@ -307,7 +308,7 @@ func TestWebhookRepoIgnoresCase(t *testing.T) {
 	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	at := "/v1/orgs/acme/repos/API/webhooks/" + w.ID
-	if got := decode[ledger.Webhook](b.get(at).want(200)); got.Repo != "api" {
+	if got := decode[outbound.Webhook](b.get(at).want(200)); got.Repo != "api" {
 		t.Errorf("read as a webhook of %s", got.Repo)
 	}
 	b.get(b.post(at+"/ping", "").want(202).header.Get("Location")).want(200)
@@ -330,7 +331,7 @@ func TestRotateWebhook(t *testing.T) {
 			w := b.webhook(`{"url":"https://ci.example.com"}`)
 			at := webhooksPath + "/" + w.ID
 			resp := b.post(at+"/rotate", test.body).want(200)
-			rotated := decode[ledger.Webhook](resp)
+			rotated := decode[outbound.Webhook](resp)
 			if rotated.Secret == w.Secret || !strings.HasPrefix(rotated.Secret, "whsec_") ||
 				resp.header.Get("Cache-Control") != "no-store" {
 				t.Errorf("rotated to %+v", rotated)
@@ -339,7 +340,7 @@ func TestRotateWebhook(t *testing.T) {
 			if test.overlap > 0 {
 				until = b.clock.time().Add(test.overlap)
 			}
-			if got := decode[ledger.Webhook](b.get(at).want(200)); got.PreviousSecretUntil != until ||
+			if got := decode[outbound.Webhook](b.get(at).want(200)); got.PreviousSecretUntil != until ||
 				rotated.PreviousSecretUntil != until || got.Secret != "" {
 				t.Errorf("read %+v, want the previous secret until %q", got, until)
 			}
@@ -352,7 +353,7 @@ func TestRotateWebhook(t *testing.T) {
 				t.Errorf("claimed %d deliveries for %+v", len(due), endpoint)
 			}
 			b.clock.advance(test.overlap)
-			if got := decode[ledger.Webhook](b.get(at).want(200)); got.PreviousSecretUntil != 0 {
+			if got := decode[outbound.Webhook](b.get(at).want(200)); got.PreviousSecretUntil != 0 {
 				t.Errorf("after the overlap the previous secret signs until %s", got.PreviousSecretUntil)
 			}
 		})
@@ -391,10 +392,10 @@ func TestInvalidRotations(t *testing.T) {
 // The administrator of the host manages webhooks without a token.
 func TestWebhooksByHost(t *testing.T) {
 	b := newBackend(t)
-	created := decode[ledger.Webhook](b.host("POST", webhooksPath, `{"url":"https://ci.example.com"}`).want(201))
+	created := decode[outbound.Webhook](b.host("POST", webhooksPath, `{"url":"https://ci.example.com"}`).want(201))
 	at := webhooksPath + "/" + created.ID
 	b.host("PATCH", at, `{"description":"x"}`).want(200)
-	if rotated := decode[ledger.Webhook](b.host("POST", at+"/rotate", "").want(200)); created.Secret == "" ||
+	if rotated := decode[outbound.Webhook](b.host("POST", at+"/rotate", "").want(200)); created.Secret == "" ||
 		rotated.Secret == "" || rotated.Description != "x" {
 		t.Errorf("created %+v, rotated to %+v", created, rotated)
 	}
@@ -402,7 +403,7 @@ func TestWebhooksByHost(t *testing.T) {
 	b.host("GET", location, "").want(200)
 	b.host("POST", location+"/redeliver", "").want(202)
 	b.host("POST", at+"/replay", fmt.Sprintf(`{"since":%q}`, b.clock.time())).want(202)
-	if list := decode[ledger.Page[ledger.Delivery]](b.host("GET", at+"/deliveries", "").want(200)); len(list.Data) != 1 {
+	if list := decode[ledger.Page[outbound.Delivery]](b.host("GET", at+"/deliveries", "").want(200)); len(list.Data) != 1 {
 		t.Errorf("deliveries: %+v", list.Data)
 	}
 	b.host("DELETE", at, "").want(204)
@@ -417,8 +418,8 @@ func TestLogsHaveNoSigningSecret(t *testing.T) {
 	w := b.webhook(`{"url":"https://ci.example.com/hidden-path","authorization":"Bearer hidden-key"}`)
 	elsewhere := b.patch(webhooksPath+"/"+w.ID, `{"url":"https://evil.example"}`)
 	elsewhere.wantFields(422, ledger.CodeInvalidField, "authorization")
-	rotated := decode[ledger.Webhook](b.post(webhooksPath+"/"+w.ID+"/rotate", "").want(200))
-	shown := decode[ledger.Webhook](b.get(webhooksPath + "/" + w.ID).want(200))
+	rotated := decode[outbound.Webhook](b.post(webhooksPath+"/"+w.ID+"/rotate", "").want(200))
+	shown := decode[outbound.Webhook](b.get(webhooksPath + "/" + w.ID).want(200))
 	if !strings.Contains(log.String(), "/rotate") {
 		t.Errorf("the log has no rotation: %s", log.String())
 	}

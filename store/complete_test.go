@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
@@ -100,7 +101,7 @@ func wantAllRows(t *testing.T, s *Store) {
 		"SELECT delivery_id FROM outbox WHERE webhook_id = 1 AND status = 'pending' ORDER BY delivery_id DESC",
 		func(q txn.Query) (ids []string, next string, err error) {
 			p, err := s.Deliveries(t.Context(), "acme", "api", webhook, DeliveryFilter{
-				Query: q, Status: ledger.DeliveryPending,
+				Query: q, Status: outbound.DeliveryPending,
 			})
 			for _, d := range p.Data {
 				ids = append(ids, d.ID)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -15,7 +16,7 @@ func (e *exerciser) lifecycles() {
 	rename := func(org, repo, name string) { e.ok(e.ChangeRepo(ctx, org, repo, ledger.RepoChange{Name: &name})) }
 	e.ok(e.CreateOrg(ctx, "initech"))
 	e.ok(e.CreateRepo(ctx, "initech", ledger.NewRepo{Name: "tps"}, "host"))
-	hook := ledger.NewWebhook{URL: "https://hooks.example.com/", Events: ledger.DefaultEventTypes()}
+	hook := outbound.NewWebhook{URL: "https://hooks.example.com/", Events: ledger.DefaultEventTypes()}
 	e.ok(e.CreateWebhook(ctx, "initech", "tps", hook, "whsec_secret"))
 
 	rename("initech", "tps", "reports")

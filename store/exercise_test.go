@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
@@ -406,17 +407,17 @@ func (e *exerciser) readTips() {
 func (e *exerciser) webhooks() {
 	t, ctx := e.t, e.t.Context()
 	const url = "https://ci.example.com/ledger"
-	n := ledger.NewWebhook{URL: url, Events: ledger.EventTypes()}
-	hook, err := e.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret())
+	n := outbound.NewWebhook{URL: url, Events: ledger.EventTypes()}
+	hook, err := e.CreateWebhook(ctx, "acme", "api", n, outbound.NewWebhookSecret())
 	must.OK(t, err)
-	deleted, err := e.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret())
+	deleted, err := e.CreateWebhook(ctx, "acme", "api", n, outbound.NewWebhookSecret())
 	must.OK(t, err)
 	e.ok(e.EncryptSecrets(ctx)) // of the webhook in the fixture
 	must.OK(t, e.CheckSecretKeys(ctx))
 	e.ok(e.Webhook(ctx, "acme", "api", hook.ID))
 	e.attests("api", sha(1), "test:go", ledger.Pass)
 	e.attests("api", sha(1), "test:go", ledger.Skip)
-	e.ok(e.RotateWebhook(ctx, "acme", "api", hook.ID, ledger.NewWebhookSecret(), time.Hour))
+	e.ok(e.RotateWebhook(ctx, "acme", "api", hook.ID, outbound.NewWebhookSecret(), time.Hour))
 	e.ok(e.PingWebhook(ctx, "acme", "api", hook.ID))
 
 	e.ok(e.DueWebhooks(ctx))
@@ -426,22 +427,22 @@ func (e *exerciser) webhooks() {
 		t.Fatalf("claimed %d deliveries, want 4", len(due))
 	}
 	must.OK(t, e.Release(ctx, hook.ID, due[3:4]))
-	outcome := func(d ledger.DueDelivery, status ledger.DeliveryStatus) ledger.Outcome {
-		return ledger.Outcome{
+	outcome := func(d outbound.DueDelivery, status outbound.DeliveryStatus) outbound.Outcome {
+		return outbound.Outcome{
 			Webhook: hook.ID, Delivery: d.ID, Status: status, Tries: d.Tries, Lease: d.Lease,
-			Attempt: ledger.Attempt{At: e.Now(), Error: "none", Request: ledger.AttemptRequest{URL: url}},
+			Attempt: outbound.Attempt{At: e.Now(), Error: "none", Request: outbound.AttemptRequest{URL: url}},
 		}
 	}
-	late := outcome(due[2], ledger.DeliveryFailed)
+	late := outcome(due[2], outbound.DeliveryFailed)
 	late.Lease = 1
-	refusal := outcome(due[2], ledger.DeliveryFailed)
+	refusal := outcome(due[2], outbound.DeliveryFailed)
 	refusal.Disable = "410"
-	for _, o := range []ledger.Outcome{
-		outcome(due[0], ledger.DeliverySucceeded), outcome(due[1], ledger.DeliveryFailed), late, refusal,
+	for _, o := range []outbound.Outcome{
+		outcome(due[0], outbound.DeliverySucceeded), outcome(due[1], outbound.DeliveryFailed), late, refusal,
 	} {
-		must.OK(t, e.RecordOutcomes(ctx, []ledger.Outcome{o}, time.Hour))
+		must.OK(t, e.RecordOutcomes(ctx, []outbound.Outcome{o}, time.Hour))
 	}
-	e.ok(e.ChangeWebhook(ctx, "acme", "api", hook.ID, ledger.WebhookChange{Active: new(true)}))
+	e.ok(e.ChangeWebhook(ctx, "acme", "api", hook.ID, outbound.WebhookChange{Active: new(true)}))
 	e.ok(e.Delivery(ctx, "acme", "api", hook.ID, due[1].ID))
 	e.ok(e.Redeliver(ctx, "acme", "api", hook.ID, due[0].ID))
 	e.ok(e.ReplayWebhook(ctx, "acme", "api", hook.ID, 0))

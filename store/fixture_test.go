@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -249,11 +250,11 @@ func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 	sameJSON(t, "policy", p, wantPolicy)
 
 	webhooks, err := s.Webhooks(ctx, org, repo, all)
-	sameJSON(t, "webhooks", wholeList(t, webhooks, err), wantV5[[]ledger.Webhook](t, org, repo, "webhooks.json"))
+	sameJSON(t, "webhooks", wholeList(t, webhooks, err), wantV5[[]outbound.Webhook](t, org, repo, "webhooks.json"))
 	for _, w := range webhooks.Data {
 		deliveries, err := s.Deliveries(ctx, org, repo, w.ID, store.DeliveryFilter{Query: all})
 		sameJSON(t, "deliveries of "+w.ID, wholeList(t, deliveries, err),
-			wantV5[[]ledger.Delivery](t, org, repo, "deliveries", w.ID+".json"))
+			wantV5[[]outbound.Delivery](t, org, repo, "deliveries", w.ID+".json"))
 	}
 }
 

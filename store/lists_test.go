@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/ledger/search"
 	"github.com/ledgerd/ledgerd/store/boards"
@@ -203,7 +204,7 @@ func listsOfRepos(t testing.TB, s *Store, event string) []List {
 			return next(s.Deliveries(ctx, "acme", "api", pick(f, webhooks.Data...).ID, DeliveryFilter{
 				Query:  f.Query,
 				Event:  pick(f, "", event, anEvent),
-				Status: pick(f, "", ledger.DeliveryPending, ledger.DeliverySucceeded, ledger.DeliveryFailed),
+				Status: pick(f, "", outbound.DeliveryPending, outbound.DeliverySucceeded, outbound.DeliveryFailed),
 			}))
 		}},
 		{"exceptions", func(ctx context.Context, f *Filter) (string, error) {

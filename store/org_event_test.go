@@ -12,22 +12,23 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/search"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // newHook creates a webhook of acme/repo for events of some types.
-func newHook(t *testing.T, s *Store, repo string, kinds ...ledger.EventType) ledger.Webhook {
+func newHook(t *testing.T, s *Store, repo string, kinds ...ledger.EventType) outbound.Webhook {
 	t.Helper()
-	n := ledger.NewWebhook{URL: "https://ci.example.com", Events: kinds}
+	n := outbound.NewWebhook{URL: "https://ci.example.com", Events: kinds}
 	w, err := s.CreateWebhook(t.Context(), "acme", repo, n, "whsec_x")
 	must.OK(t, err)
 	return w
 }
 
 // queuedFor returns the events that are queued for a webhook, as type:id.
-func queuedFor(t *testing.T, s *Store, w ledger.Webhook) (list []string) {
+func queuedFor(t *testing.T, s *Store, w outbound.Webhook) (list []string) {
 	t.Helper()
 	_, due, err := s.Claim(t.Context(), w.ID, 10, time.Minute)
 	must.OK(t, err)
@@ -65,11 +66,11 @@ func TestOrgEvents(t *testing.T) {
 	onlyKeys, both := newHook(t, s, "api", ledger.EventKey), newHook(t, s, "web", ledger.EventKey, ledger.EventPolicy)
 	defaults := newHook(t, s, "api", ledger.DefaultEventTypes()...)
 	inactive, deleted := newHook(t, s, "api", ledger.EventKey), newHook(t, s, "web", ledger.EventKey)
-	_, err := s.ChangeWebhook(ctx, "acme", "api", inactive.ID, ledger.WebhookChange{Active: new(false)})
+	_, err := s.ChangeWebhook(ctx, "acme", "api", inactive.ID, outbound.WebhookChange{Active: new(false)})
 	must.OK(t, err)
 	must.OK(t, s.DeleteWebhook(ctx, "acme", "web", deleted.ID))
 	foreign, err := s.CreateWebhook(ctx, "other", "web",
-		ledger.NewWebhook{URL: "https://ci.example.com", Events: ledger.EventTypes()}, "whsec_x")
+		outbound.NewWebhook{URL: "https://ci.example.com", Events: ledger.EventTypes()}, "whsec_x")
 	must.OK(t, err)
 	forgetEvents(t, s)
 
@@ -82,7 +83,7 @@ func TestOrgEvents(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		hook ledger.Webhook
+		hook outbound.Webhook
 		want []string
 	}{
 		"keys": {onlyKeys, []string{"key:" + id}}, "of another repo": {both, []string{"key:" + id}},
@@ -155,7 +156,7 @@ func TestReplayOfOrgEvents(t *testing.T) {
 func TestWebhooksOfOrgEventsAreLimited(t *testing.T) {
 	ctx := t.Context()
 	s, _ := newLogStore(t)
-	var first ledger.Webhook
+	var first outbound.Webhook
 	for i := range events.MaxOrgHooks {
 		repo := fmt.Sprint("r", i/50)
 		if i%50 == 0 {
@@ -174,7 +175,7 @@ func TestWebhooksOfOrgEventsAreLimited(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	n := ledger.NewWebhook{URL: "https://ci.example.com", Events: []ledger.EventType{"state", "key"}}
+	n := outbound.NewWebhook{URL: "https://ci.example.com", Events: []ledger.EventType{"state", "key"}}
 	_, err := s.CreateWebhook(ctx, "acme", "api", n, "whsec_x")
 	limited("one more", err)
 	hooks, err := s.Webhooks(ctx, "acme", "api", txn.Query{Limit: 10})
@@ -184,16 +185,16 @@ func TestWebhooksOfOrgEventsAreLimited(t *testing.T) {
 	}
 
 	other := newHook(t, s, "api", ledger.EventState)
-	_, err = s.ChangeWebhook(ctx, "acme", "api", other.ID, ledger.WebhookChange{Events: &n.Events})
+	_, err = s.ChangeWebhook(ctx, "acme", "api", other.ID, outbound.WebhookChange{Events: &n.Events})
 	limited("another one that asks for keys", err)
 	n.Active = new(false)
 	asleep, err := s.CreateWebhook(ctx, "acme", "api", n, "whsec_x")
 	must.OK(t, err)
-	_, err = s.ChangeWebhook(ctx, "acme", "api", asleep.ID, ledger.WebhookChange{Active: new(true)})
+	_, err = s.ChangeWebhook(ctx, "acme", "api", asleep.ID, outbound.WebhookChange{Active: new(true)})
 	limited("an inactive one that is activated", err)
 
 	must.OK(t, s.DeleteWebhook(ctx, "acme", "r0", first.ID))
-	_, err = s.ChangeWebhook(ctx, "acme", "api", asleep.ID, ledger.WebhookChange{Active: new(true)})
+	_, err = s.ChangeWebhook(ctx, "acme", "api", asleep.ID, outbound.WebhookChange{Active: new(true)})
 	must.OK(t, err)
 	_, err = s.LogKey(ctx, "acme", ledger.KeyEvent{Key: "k1"})
 	must.OK(t, err)

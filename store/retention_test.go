@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -24,9 +25,9 @@ func (l *timeline) keep(c ledger.RetentionChange) {
 func days(n int) *ledger.Duration { return new(ledger.Duration(time.Duration(n) * day)) }
 
 // addHook adds a webhook that gets attestations.
-func (l *timeline) addHook() ledger.Webhook {
+func (l *timeline) addHook() outbound.Webhook {
 	l.t.Helper()
-	hook, err := l.CreateWebhook(l.t.Context(), "acme", "api", ledger.NewWebhook{
+	hook, err := l.CreateWebhook(l.t.Context(), "acme", "api", outbound.NewWebhook{
 		URL: "https://hooks.example.com/", Events: []ledger.EventType{ledger.EventAttestation},
 	}, "whsec_secret")
 	must.OK(l.t, err)
@@ -180,8 +181,8 @@ func TestRetentionOfDeliveries(t *testing.T) {
 
 	_, due, err := l.Claim(t.Context(), hook.ID, 10, time.Minute)
 	must.OK(t, err)
-	must.OK(t, l.RecordOutcomes(t.Context(), []ledger.Outcome{{
-		Webhook: hook.ID, Delivery: due[0].ID, Status: ledger.DeliverySucceeded, Tries: due[0].Tries, Lease: due[0].Lease,
+	must.OK(t, l.RecordOutcomes(t.Context(), []outbound.Outcome{{
+		Webhook: hook.ID, Delivery: due[0].ID, Status: outbound.DeliverySucceeded, Tries: due[0].Tries, Lease: due[0].Lease,
 	}}, 0))
 	l.pass(3*day - time.Minute)
 	if deliveries() != 1 {

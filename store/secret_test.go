@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/sqlite"
 )
@@ -60,9 +61,9 @@ func (f secretsFile) with(keys []byte, fn func(*store.Store)) {
 }
 
 // hook creates the nth webhook, whose secret is named after it.
-func (f secretsFile) hook(s *store.Store, n int) ledger.Webhook {
+func (f secretsFile) hook(s *store.Store, n int) outbound.Webhook {
 	f.t.Helper()
-	hook := ledger.NewWebhook{URL: "https://ci.example.com/ledger", Authorization: authorization}
+	hook := outbound.NewWebhook{URL: "https://ci.example.com/ledger", Authorization: authorization}
 	must.OK(f.t, hook.Check())
 	w, err := s.CreateWebhook(f.t.Context(), "acme", fmt.Sprint("api-", n%5), hook, secretOf(n))
 	must.OK(f.t, err)
@@ -84,7 +85,7 @@ func (f secretsFile) run(statement string, args ...any) {
 }
 
 // claims checks that a webhook is claimed with its secrets, or why it is not.
-func (f secretsFile) claims(s *store.Store, w ledger.Webhook, secret, previous, why string) {
+func (f secretsFile) claims(s *store.Store, w outbound.Webhook, secret, previous, why string) {
 	f.t.Helper()
 	e, _, err := s.Claim(f.t.Context(), w.ID, 1, time.Second)
 	if (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
@@ -101,7 +102,7 @@ func (f secretsFile) claims(s *store.Store, w ledger.Webhook, secret, previous, 
 // TestSecretsAreEncrypted checks what is on disk, and that a key can be replaced.
 func TestSecretsAreEncrypted(t *testing.T) {
 	f := newSecretsFile(t)
-	var plain, rotated ledger.Webhook
+	var plain, rotated outbound.Webhook
 	f.with(nil, func(s *store.Store) {
 		plain = f.hook(s, 1)
 		if n, err := s.EncryptSecrets(t.Context()); n != 0 || err != nil {
@@ -177,7 +178,7 @@ func TestSecretsThatCannotBeDecrypted(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newSecretsFile(t)
-			var w ledger.Webhook
+			var w outbound.Webhook
 			f.with([]byte{1}, func(s *store.Store) {
 				f.hook(s, 1)
 				w = f.hook(s, 2)
@@ -212,7 +213,7 @@ func TestSecretsThatCannotBeDecrypted(t *testing.T) {
 				// A new secret and a new header need none of the old keys.
 				_, err = s.RotateWebhook(t.Context(), "acme", w.Repo, w.ID, secretOf(5), 0)
 				must.OK(t, err)
-				change := ledger.WebhookChange{Authorization: new(authorization)}
+				change := outbound.WebhookChange{Authorization: new(authorization)}
 				_, err = s.ChangeWebhook(t.Context(), "acme", w.Repo, w.ID, change)
 				must.OK(t, err)
 				f.claims(s, w, secretOf(5), "", "")
@@ -224,7 +225,7 @@ func TestSecretsThatCannotBeDecrypted(t *testing.T) {
 // TestManySecrets checks that more webhooks than a batch has are all encrypted.
 func TestManySecrets(t *testing.T) {
 	f := newSecretsFile(t)
-	var hooks []ledger.Webhook
+	var hooks []outbound.Webhook
 	f.with(nil, func(s *store.Store) {
 		for n := range 202 {
 			hooks = append(hooks, f.hook(s, n))

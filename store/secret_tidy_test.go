@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/must"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -26,7 +26,7 @@ func TestTidyEncryptsSecrets(t *testing.T) {
 	other, err := Open(t.Context(), path, Options{})
 	must.OK(t, err)
 	defer other.Close()
-	hook := ledger.NewWebhook{URL: "https://ci.example.com/ledger"}
+	hook := outbound.NewWebhook{URL: "https://ci.example.com/ledger"}
 	must.OK(t, hook.Check())
 
 	for _, step := range []struct {
@@ -40,7 +40,7 @@ func TestTidyEncryptsSecrets(t *testing.T) {
 	} {
 		log.Reset()
 		if step.store != nil {
-			_, err := step.store.CreateWebhook(t.Context(), "acme", "api", hook, ledger.NewWebhookSecret())
+			_, err := step.store.CreateWebhook(t.Context(), "acme", "api", hook, outbound.NewWebhookSecret())
 			must.OK(t, err)
 		}
 		s.TidyOnce(t.Context(), 0)

@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -244,8 +245,8 @@ const timelineHook = "https://ci.example.com/ledger"
 // webhook creates a webhook for attestations.
 func (l *timeline) webhook() string {
 	l.t.Helper()
-	w, err := l.CreateWebhook(l.t.Context(), "acme", "api", ledger.NewWebhook{URL: timelineHook,
-		Events: []ledger.EventType{ledger.EventAttestation}}, ledger.NewWebhookSecret())
+	w, err := l.CreateWebhook(l.t.Context(), "acme", "api", outbound.NewWebhook{URL: timelineHook,
+		Events: []ledger.EventType{ledger.EventAttestation}}, outbound.NewWebhookSecret())
 	must.OK(l.t, err)
 	return w.ID
 }
@@ -256,12 +257,12 @@ func (l *timeline) fail(hook string, retry time.Duration) int {
 	l.t.Helper()
 	_, due, err := l.Claim(l.t.Context(), hook, 100, 30*time.Second)
 	must.OK(l.t, err)
-	outcomes := make([]ledger.Outcome, len(due))
+	outcomes := make([]outbound.Outcome, len(due))
 	for i, d := range due {
-		outcomes[i] = ledger.Outcome{
-			Webhook: hook, Delivery: d.ID, Status: ledger.DeliveryPending, RetryAt: l.Now().Add(retry), Tries: d.Tries,
+		outcomes[i] = outbound.Outcome{
+			Webhook: hook, Delivery: d.ID, Status: outbound.DeliveryPending, RetryAt: l.Now().Add(retry), Tries: d.Tries,
 			Lease:   d.Lease,
-			Attempt: ledger.Attempt{At: l.Now(), Error: "500", Request: ledger.AttemptRequest{URL: timelineHook}},
+			Attempt: outbound.Attempt{At: l.Now(), Error: "500", Request: outbound.AttemptRequest{URL: timelineHook}},
 		}
 	}
 	must.OK(l.t, l.RecordOutcomes(l.t.Context(), outcomes, 0))

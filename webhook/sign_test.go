@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
@@ -30,7 +30,7 @@ func TestSign(t *testing.T) {
 }
 
 func TestVerify(t *testing.T) {
-	body, other := []byte(`{"id":"evt_1"}`), ledger.NewWebhookSecret()
+	body, other := []byte(`{"id":"evt_1"}`), outbound.NewWebhookSecret()
 	good, old := webhook.Sign(secret, signedAt, body), webhook.Sign(other, signedAt, body)
 	stamp, mac, _ := strings.Cut(good, ", ")
 	one := func(name, value string) http.Header { return http.Header{name: {value}} }

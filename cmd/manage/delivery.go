@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // attemptWait is how long ping and redeliver wait for the outcome by default: a bit
@@ -48,7 +49,7 @@ live stream.
 		Example: "  ledgerd webhook ping acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
 		RunE: func(command *cobra.Command, args []string) error {
 			return deliver(p, command, args, wait,
-				func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) (ledger.Delivery, error) {
+				func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) (outbound.Delivery, error) {
 					return c.PingWebhook(ctx, name.Org, name.Repo, id)
 				})
 		},
@@ -69,7 +70,7 @@ the signature are new.
 		Example: "  ledgerd webhook redeliver acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y dlv_01JD3X1B7N5C8K2M4P6R9T0V3W",
 		RunE: func(command *cobra.Command, args []string) error {
 			return deliver(p, command, args, wait,
-				func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) (ledger.Delivery, error) {
+				func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) (outbound.Delivery, error) {
 					return c.Redeliver(ctx, name.Org, name.Repo, id, p.RestArgs(command, args)[1])
 				})
 		},
@@ -81,7 +82,7 @@ the signature are new.
 // deliver queues a delivery and waits for the outcome of its next attempt.
 func deliver(
 	p *cli.Program, command *cobra.Command, args []string, wait time.Duration,
-	queue func(context.Context, *cli.Connection, cli.RepoName, string) (ledger.Delivery, error),
+	queue func(context.Context, *cli.Connection, cli.RepoName, string) (outbound.Delivery, error),
 ) error {
 
 	ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
@@ -110,7 +111,7 @@ func deliver(
 
 // attemptResult prints the outcome of a delivery's last attempt. If it failed, it
 // returns an error with the matching exit status.
-func attemptResult(p *cli.Program, record ledger.DeliveryRecord) error {
+func attemptResult(p *cli.Program, record outbound.DeliveryRecord) error {
 	err := p.Print(record, func() { display.LastAttempt(p.Stdout, record, time.Now()) })
 	if err == nil && record.History[len(record.History)-1].Error != "" {
 		return &cli.ExitError{Status: cli.ExitNotReached}
@@ -121,19 +122,19 @@ func attemptResult(p *cli.Program, record ledger.DeliveryRecord) error {
 // awaitAttempt polls a delivery until it has had another attempt or the wait is
 // over, and returns the last result. Temporary errors are retried.
 func awaitAttempt(
-	ctx context.Context, c *cli.Connection, name cli.RepoName, d ledger.Delivery, wait time.Duration,
-) (ledger.DeliveryRecord, error) {
-	look := func(ctx context.Context) (ledger.DeliveryRecord, bool, error) {
+	ctx context.Context, c *cli.Connection, name cli.RepoName, d outbound.Delivery, wait time.Duration,
+) (outbound.DeliveryRecord, error) {
+	look := func(ctx context.Context) (outbound.DeliveryRecord, bool, error) {
 		record, err := c.Delivery(ctx, name.Org, name.Repo, d.Webhook, d.ID)
 		return record, record.Attempts > d.Attempts, err
 	}
-	return await.Poll[ledger.DeliveryRecord]{
+	return await.Poll[outbound.DeliveryRecord]{
 		First: 10 * time.Millisecond, Last: time.Second, For: wait, Look: look}.Run(ctx)
 }
 
 // noOutcome prints that a delivery is still pending, and returns an error with the
 // matching exit status.
-func noOutcome(p *cli.Program, c *cli.Connection, record ledger.DeliveryRecord, wait time.Duration) error {
+func noOutcome(p *cli.Program, c *cli.Connection, record outbound.DeliveryRecord, wait time.Duration) error {
 	err := p.Print(record, func() { terminal.Printf(p.Stdout, "%s is still pending\n", record.ID) })
 	if err != nil {
 		return err
@@ -197,7 +198,7 @@ this delivery, and the request and response of each attempt.`,
 
 				columns := []string{"ID", "CREATED", "EVENT", "TYPE", "STATUS", "ATTEMPTS", "LAST"}
 				return cli.PrintList(p, c.Deliveries(ctx, name.Org, name.Repo, id, filter), limit, columns,
-					func(d ledger.Delivery) []any {
+					func(d outbound.Delivery) []any {
 						return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, display.LastOutcome(d)}
 					})
 			})(command, args)
@@ -205,10 +206,10 @@ this delivery, and the request and response of each attempt.`,
 	}, cli.RepoArg, "WEBHOOK", "[DELIVERY]")
 
 	flags := command.Flags()
-	flags.Var(&flagvalue.Parsed[ledger.DeliveryStatus]{Value: &filter.Status, Kind: "STATUS",
-		Parse: ledger.ParseDeliveryStatus}, "status", "only those with this status: pending, succeeded or failed")
-	flagvalue.Complete(command, "status", string(ledger.DeliveryPending), string(ledger.DeliverySucceeded),
-		string(ledger.DeliveryFailed))
+	flags.Var(&flagvalue.Parsed[outbound.DeliveryStatus]{Value: &filter.Status, Kind: "STATUS",
+		Parse: outbound.ParseDeliveryStatus}, "status", "only those with this status: pending, succeeded or failed")
+	flagvalue.Complete(command, "status", string(outbound.DeliveryPending), string(outbound.DeliverySucceeded),
+		string(outbound.DeliveryFailed))
 	flags.StringVar(&filter.Event, "event", "", "only deliveries of the event with this `ID`")
 	cli.LimitFlag(command, &limit)
 

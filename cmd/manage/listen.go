@@ -16,7 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd/internal/events"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/terminal"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 func newWebhookListen(p *cli.Program) *cobra.Command {
@@ -84,7 +84,7 @@ func webhookSecret(flag string, given bool) (string, error) {
 // checkedSecret returns a signing secret without the spaces around it.
 func checkedSecret(text string) (string, error) {
 	secret := strings.TrimSpace(text)
-	if _, ok := ledger.WebhookKey(secret); !ok {
+	if _, ok := outbound.WebhookKey(secret); !ok {
 		return "", errWebhookSecret
 	}
 	return secret, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 func newWebhook(p *cli.Program) *cobra.Command {
@@ -96,7 +97,7 @@ func parseBool(s string) (bool, error) {
 }
 
 func newWebhookAdd(p *cli.Program) *cobra.Command {
-	var n ledger.NewWebhook
+	var n outbound.NewWebhook
 	var authorization string
 	var active bool
 	command := p.Takes(&cobra.Command{
@@ -154,7 +155,7 @@ func newWebhookList(p *cli.Program) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				columns := []string{"ID", "URL", "EVENTS", "STATUS", "DESCRIPTION"}
-				return cli.PrintList(p, c.Webhooks(ctx, name.Org, name.Repo), 0, columns, func(w ledger.Webhook) []any {
+				return cli.PrintList(p, c.Webhooks(ctx, name.Org, name.Repo), 0, columns, func(w outbound.Webhook) []any {
 					return []any{w.ID, w.URL, display.EventTypes(w.Events, ", "), display.WebhookStatus(w),
 						terminal.OrDash(w.Description)}
 				})
@@ -203,7 +204,7 @@ LEDGERD_URL.`,
 			if err := readURL(p, &url); err != nil {
 				return err
 			}
-			change := ledger.WebhookChange{
+			change := outbound.WebhookChange{
 				URL:         cli.Changed(command, "url", &url),
 				Events:      cli.Changed(command, "events", &events),
 				Description: cli.Changed(command, "description", &description),
@@ -212,7 +213,7 @@ LEDGERD_URL.`,
 			if without || authorization != "" {
 				change.Authorization = &header
 			}
-			if change == (ledger.WebhookChange{}) {
+			if change == (outbound.WebhookChange{}) {
 				return cli.Usagef("one of --url, --events, --description, --authorization-file, --no-authorization and " +
 					"--active is required")
 			}
@@ -266,7 +267,7 @@ func aboutWebhook(
 }
 
 func newWebhookRotate(p *cli.Program) *cobra.Command {
-	overlap := ledger.DefaultOverlap
+	overlap := outbound.DefaultOverlap
 	command := p.Takes(&cobra.Command{
 		Use:   "rotate",
 		Short: "Replace the signing secret of a webhook (shown only once)",
@@ -311,7 +312,7 @@ func parseOverlap(s string) (d ledger.Duration, err error) {
 	if err = d.UnmarshalText([]byte(s)); err != nil {
 		return 0, err
 	}
-	r := ledger.Rotation{Overlap: &d}
+	r := outbound.Rotation{Overlap: &d}
 	if e, ok := errors.AsType[*ledger.Error](r.Check()); ok {
 		return 0, errors.New(e.Fields[0].Message)
 	}

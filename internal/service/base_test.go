@@ -25,6 +25,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/server/web"
 )
 
@@ -99,7 +100,7 @@ func (p *proxied) fill() {
 	_, err = p.api.SetPolicy(ctx, "acme", "api", []byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`),
 		"*")
 	must.OK(t, err)
-	_, err = p.api.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: "https://receiver.example/"})
+	_, err = p.api.CreateWebhook(ctx, "acme", "api", outbound.NewWebhook{URL: "https://receiver.example/"})
 	must.OK(t, err)
 	public, key, err := ed25519.GenerateKey(nil)
 	must.OK(t, err)

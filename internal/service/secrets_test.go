@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // Even at debug level, the log has no secret. Its lines name the token and the org.
@@ -99,8 +100,8 @@ func useSecrets(t *testing.T, v *Instance, receiver string) (token string, secre
 	check(err)
 	_, err = c.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"})
 	check(err)
-	_, _ = c.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: "https://ada:hunter2@example.com/"})
-	hook, err := c.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: receiver + "/in?key=opensesame"})
+	_, _ = c.CreateWebhook(ctx, "acme", "api", outbound.NewWebhook{URL: "https://ada:hunter2@example.com/"})
+	hook, err := c.CreateWebhook(ctx, "acme", "api", outbound.NewWebhook{URL: receiver + "/in?key=opensesame"})
 	check(err)
 	rotated, err := c.RotateWebhook(ctx, "acme", "api", hook.ID, 0)
 	check(err)

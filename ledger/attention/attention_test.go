@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 const (
@@ -145,18 +146,18 @@ func TestConflictItems(t *testing.T) {
 
 func TestWebhookItems(t *testing.T) {
 	for name, test := range map[string]struct {
-		hook     ledger.Webhook
+		hook     outbound.Webhook
 		failures int64
 		severity Severity // empty: none
 		reason   string
 	}{
-		"works":       {ledger.Webhook{Active: true}, 0, "", ""},
-		"failed once": {ledger.Webhook{Active: true, FailingSince: past}, 1, Medium, "failing: 1 failed attempt"},
-		"fails":       {ledger.Webhook{Active: true, FailingSince: past}, 4, Medium, "failing: 4 failed attempts"},
-		"paused":      {ledger.Webhook{Active: true, FailingSince: past}, 5, Medium, "paused after 5 failed attempts"},
-		"disabled":    {ledger.Webhook{DisabledAt: past, DisabledReason: "410"}, 9, High, "disabled: 410"},
-		"turned off":  {ledger.Webhook{CreatedAt: past}, 0, Low, "inactive: an admin turned it off"},
-		"turned off, failed": {ledger.Webhook{CreatedAt: past, FailingSince: past}, 9, Low,
+		"works":       {outbound.Webhook{Active: true}, 0, "", ""},
+		"failed once": {outbound.Webhook{Active: true, FailingSince: past}, 1, Medium, "failing: 1 failed attempt"},
+		"fails":       {outbound.Webhook{Active: true, FailingSince: past}, 4, Medium, "failing: 4 failed attempts"},
+		"paused":      {outbound.Webhook{Active: true, FailingSince: past}, 5, Medium, "paused after 5 failed attempts"},
+		"disabled":    {outbound.Webhook{DisabledAt: past, DisabledReason: "410"}, 9, High, "disabled: 410"},
+		"turned off":  {outbound.Webhook{CreatedAt: past}, 0, Low, "inactive: an admin turned it off"},
+		"turned off, failed": {outbound.Webhook{CreatedAt: past, FailingSince: past}, 9, Low,
 			"inactive: an admin turned it off"},
 	} {
 		i, ok := WebhookItem(test.hook, test.failures)

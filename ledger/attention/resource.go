@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // How soon something must end to need attention.
@@ -29,14 +30,14 @@ func ends(until, now ledger.Time) Severity {
 
 // WebhookItem returns the item of a webhook with a number of failures since the last
 // success. ok is false if it needs no attention.
-func WebhookItem(w ledger.Webhook, failures int64) (i Item, ok bool) {
+func WebhookItem(w outbound.Webhook, failures int64) (i Item, ok bool) {
 	i = Item{Kind: Webhook, Repo: w.Repo, Subject: cmp.Or(w.Description, w.URL), Object: Object{WebhookObject, w.ID}}
 	switch {
 	case !w.Active && w.DisabledReason != "":
 		i.Severity, i.At, i.Reason = High, w.DisabledAt, "disabled: "+w.DisabledReason
 	case !w.Active:
 		i.Severity, i.At, i.Reason = Low, cmp.Or(w.DisabledAt, w.CreatedAt), "inactive: an admin turned it off"
-	case w.FailingSince != 0 && failures >= ledger.FailuresBeforePause:
+	case w.FailingSince != 0 && failures >= outbound.FailuresBeforePause:
 		i.Severity, i.At, i.Reason = Medium, w.FailingSince, "paused after "+attempts(failures)
 	case w.FailingSince != 0:
 		i.Severity, i.At, i.Reason = Medium, w.FailingSince, "failing: "+attempts(failures)

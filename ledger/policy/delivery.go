@@ -129,10 +129,16 @@ func (v *evaluation) isCleanMerge(i int) bool {
 		slices.ContainsFunc(v.f.Sources, func(s Source) bool { return slices.ContainsFunc(s.Claims, isClean) })
 }
 
-// Standing returns what the evidence gives the commit that is deployed, at most PROMOTABLE.
-func (d *Delivery) Standing() ledger.State {
-	standing, _ := d.head.standing(d.head.radarStatus())
-	return standing
+// Head returns what the evidence gives the commit that is deployed, at most PROMOTABLE, and what it lacks for that.
+func (d *Delivery) Head() (standing ledger.State, lacking []ledger.RequirementStatus) {
+	standing, _ = d.head.standing(d.head.radarStatus())
+	for i := range d.head.decisions {
+		if decision := &d.head.decisions[i]; d.c.Requirements[i].State <= ledger.Promotable && decision.applies &&
+			!decision.met {
+			lacking = append(lacking, d.head.status(i))
+		}
+	}
+	return standing, lacking
 }
 
 // cover adds the evidence that covers a commit of a delivery to its own.

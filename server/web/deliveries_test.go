@@ -13,11 +13,12 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 func isChecked(a html.Attribute) bool { return a.Key == "checked" }
 
-func (e *env) deliveries(hook string) []ledger.Delivery {
+func (e *env) deliveries(hook string) []outbound.Delivery {
 	e.t.Helper()
 	list, err := client.Collect(e.host.Deliveries(e.t.Context(), "acme", "api", hook, client.DeliveryFilter{}), 0)
 	must.OK(e.t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -26,14 +27,14 @@ const webhooksPath = "/orgs/acme/repos/api/webhooks"
 var webhookSecret = regexp.MustCompile(`whsec_[\w+/=]+`)
 
 // webhook creates a webhook of acme/api.
-func (e *env) webhook(target string, events ...ledger.EventType) ledger.Webhook {
+func (e *env) webhook(target string, events ...ledger.EventType) outbound.Webhook {
 	e.t.Helper()
-	created, err := e.host.CreateWebhook(e.t.Context(), "acme", "api", ledger.NewWebhook{URL: target, Events: events})
+	created, err := e.host.CreateWebhook(e.t.Context(), "acme", "api", outbound.NewWebhook{URL: target, Events: events})
 	must.OK(e.t, err)
 	return created
 }
 
-func (e *env) webhooks() []ledger.Webhook {
+func (e *env) webhooks() []outbound.Webhook {
 	e.t.Helper()
 	return must.Get(client.Collect(e.host.Webhooks(e.t.Context(), "acme", "api"), 0))(e.t)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/lists"
@@ -268,7 +269,7 @@ func (l *attentionList) addConflicts(d *facts.Deriver, limit int) (examined int,
 func (l *attentionList) addWebhooks(d *facts.Deriver, limit int) (examined int, more bool, err error) {
 	err = l.Each(func(row txn.Scanner) error {
 		var failures int64
-		var w ledger.Webhook
+		var w outbound.Webhook
 		var id int64
 		err := row.Scan(&id, &w.ID, &w.URL, &w.Active, &w.Description, &w.CreatedAt, &w.DisabledReason, &w.DisabledAt,
 			&w.FailingSince, &failures)

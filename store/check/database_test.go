@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
@@ -110,7 +111,7 @@ func (w *writer) setUp() {
 	_, err = w.SetPolicy(ctx, "acme", "api", contract, 1, "host")
 	must.OK(w.t, err)
 
-	hook := ledger.NewWebhook{URL: "https://hooks.example.com/ledger", Events: ledger.DefaultEventTypes()}
+	hook := outbound.NewWebhook{URL: "https://hooks.example.com/ledger", Events: ledger.DefaultEventTypes()}
 	created, err := w.CreateWebhook(ctx, "acme", "api", hook, "whsec_secret")
 	must.OK(w.t, err)
 	_, err = w.PingWebhook(ctx, "acme", "api", created.ID)

@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -135,24 +136,24 @@ func (a *administrator) settings() {
 	for _, repo := range []string{"old", "new"} {
 		_, err := a.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "web"}, "host")
 		must.OK(a.t, err)
-		hook := ledger.NewWebhook{URL: "https://hooks.example.com/" + repo, Events: ledger.DefaultEventTypes()}
-		created, err := a.CreateWebhook(ctx, "acme", "web", hook, ledger.NewWebhookSecret())
+		hook := outbound.NewWebhook{URL: "https://hooks.example.com/" + repo, Events: ledger.DefaultEventTypes()}
+		created, err := a.CreateWebhook(ctx, "acme", "web", hook, outbound.NewWebhookSecret())
 		must.OK(a.t, err)
 		if repo == "old" {
 			must.OK(a.t, a.DeleteRepo(ctx, "acme", "web"))
 			continue
 		}
 		for _, header := range []string{"Bearer first", "Bearer second", "", "Bearer third"} {
-			_, err = a.ChangeWebhook(ctx, "acme", "web", created.ID, ledger.WebhookChange{Authorization: &header})
+			_, err = a.ChangeWebhook(ctx, "acme", "web", created.ID, outbound.WebhookChange{Authorization: &header})
 			must.OK(a.t, err)
 		}
-		_, err = a.RotateWebhook(ctx, "acme", "web", created.ID, ledger.NewWebhookSecret(), time.Hour)
+		_, err = a.RotateWebhook(ctx, "acme", "web", created.ID, outbound.NewWebhookSecret(), time.Hour)
 		must.OK(a.t, err)
 
 		hook.Authorization = "Bearer removed"
-		plain, err := a.CreateWebhook(ctx, "acme", "web", hook, ledger.NewWebhookSecret())
+		plain, err := a.CreateWebhook(ctx, "acme", "web", hook, outbound.NewWebhookSecret())
 		must.OK(a.t, err)
-		_, err = a.ChangeWebhook(ctx, "acme", "web", plain.ID, ledger.WebhookChange{Authorization: new("")})
+		_, err = a.ChangeWebhook(ctx, "acme", "web", plain.ID, outbound.WebhookChange{Authorization: new("")})
 		must.OK(a.t, err)
 	}
 

@@ -20,6 +20,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
@@ -414,29 +415,29 @@ func (h *history) flights() {
 // hooks get deliveries, which succeed, are tried again, and fail.
 func (h *history) hooks() {
 	ctx := h.t.Context()
-	n := ledger.NewWebhook{URL: "https://hooks.example.com/2", Events: ledger.EventTypes(), Description: "all"}
-	deleted := must.Get(h.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret()))(h.t)
+	n := outbound.NewWebhook{URL: "https://hooks.example.com/2", Events: ledger.EventTypes(), Description: "all"}
+	deleted := must.Get(h.CreateWebhook(ctx, "acme", "api", n, outbound.NewWebhookSecret()))(h.t)
 	must.OK(h.t, h.DeleteWebhook(ctx, "acme", "api", deleted.ID))
-	created := must.Get(h.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret()))(h.t)
+	created := must.Get(h.CreateWebhook(ctx, "acme", "api", n, outbound.NewWebhookSecret()))(h.t)
 	h.says("api", buildDN, sha(200), "test:go", ledger.Pass)
 
 	hooks := must.Get(h.Webhooks(ctx, "acme", "api", store.Query{Limit: 10}))(h.t)
 	for _, hook := range hooks.Data {
-		h.ok(h.RotateWebhook(ctx, "acme", "api", hook.ID, ledger.NewWebhookSecret(), time.Hour))
+		h.ok(h.RotateWebhook(ctx, "acme", "api", hook.ID, outbound.NewWebhookSecret(), time.Hour))
 		_, due, err := h.Claim(ctx, hook.ID, 4, time.Hour)
 		must.OK(h.t, err)
 		for n, d := range due[:min(3, len(due))] { // the fourth stays leased
-			o := ledger.Outcome{Webhook: hook.ID, Delivery: d.ID, Tries: d.Tries, Lease: d.Lease,
-				Status: []ledger.DeliveryStatus{ledger.DeliverySucceeded, ledger.DeliveryFailed, ledger.DeliveryPending}[n],
-				Attempt: ledger.Attempt{At: h.Now(), DurationMS: 12, Request: ledger.AttemptRequest{URL: hook.URL},
-					Response: ledger.AttemptResponse{Status: 200 + n}}}
+			o := outbound.Outcome{Webhook: hook.ID, Delivery: d.ID, Tries: d.Tries, Lease: d.Lease,
+				Status: []outbound.DeliveryStatus{outbound.DeliverySucceeded, outbound.DeliveryFailed, outbound.DeliveryPending}[n],
+				Attempt: outbound.Attempt{At: h.Now(), DurationMS: 12, Request: outbound.AttemptRequest{URL: hook.URL},
+					Response: outbound.AttemptResponse{Status: 200 + n}}}
 			if n > 0 {
 				o.Attempt.Error, o.RetryAt = "refused", h.Now().Add(time.Hour)
 			}
 			if hook.ID == created.ID && n == 2 {
 				o.Disable = "it is gone"
 			}
-			must.OK(h.t, h.RecordOutcomes(ctx, []ledger.Outcome{o}, time.Hour))
+			must.OK(h.t, h.RecordOutcomes(ctx, []outbound.Outcome{o}, time.Hour))
 		}
 	}
 }

@@ -33,9 +33,9 @@ func (de *Deliveries) Of(rd txn.Reader, s *facts.Commit, environment, base strin
 	if err != nil {
 		return nil, fmt.Errorf("find what a deployment of %s ships: %w", s.SHA, err)
 	}
-	d := &ledger.Delivery{Environment: environment, Commits: len(list), TooLong: !complete}
+	d := &ledger.Delivery{Environment: environment, Commits: len(list), Gaps: []ledger.Gap{}}
 	if !complete {
-		d.Commits, d.Uncovered, d.Standing = lineage.MaxCommits, lineage.MaxCommits, ledger.Draft
+		d.TooLong, d.Commits, d.Uncovered = true, lineage.MaxCommits, lineage.MaxCommits
 		return d, nil
 	}
 
@@ -49,14 +49,17 @@ func (de *Deliveries) Of(rd txn.Reader, s *facts.Commit, environment, base strin
 			return nil, err
 		}
 	}
-	judge := s.Deriver.Contract.Delivery(head, rd.Now)
+	contract := s.Deriver.Contract
+	judge := contract.Delivery(head, rd.Now)
 	gaps := delivery.Gaps(judge, commits)
-	d.Standing, d.Uncovered = judge.Standing(), len(gaps)
+	var lacking []ledger.RequirementStatus
+	d.Standing, lacking = judge.Head()
+	if own, _ := contract.Standing(s.Facts, rd.Now); d.Standing < own { // by what applies to all alone
+		gaps = append([]delivery.Gap{{Commit: s.SHA, Lacking: lacking}}, gaps...)
+	}
+	d.Uncovered = len(gaps)
 	return d, de.addGaps(past, d, gaps[:min(len(gaps), ledger.MaxGaps)], known)
 }
-
-// A Past is the history of a repo.
-type past = history.Past
 
 // maxGathered is the number of commits whose facts are read at once.
 const maxGathered = 500
@@ -104,7 +107,7 @@ func (de *Deliveries) gatherSome(rd txn.Reader, head *facts.Commit, list []linea
 
 // addChanges sets which paths all commits of a delivery change. If that is not known of any of them, or if what runs
 // does not lead to the head, they may change any path.
-func (de *Deliveries) addChanges(p past, base string, head *policy.Facts, commits []delivery.Commit) error {
+func (de *Deliveries) addChanges(p history.Past, base string, head *policy.Facts, commits []delivery.Commit) error {
 	follows, err := p.IsAncestor(base, commits[0].SHA)
 	if err != nil {
 		return err
@@ -129,7 +132,7 @@ func (de *Deliveries) addChanges(p past, base string, head *policy.Facts, commit
 }
 
 // addGaps adds gaps to a delivery, with what the ledger knows of their commits.
-func (de *Deliveries) addGaps(p past, d *ledger.Delivery, gaps []delivery.Gap, known map[string]*facts.Commit) error {
+func (de *Deliveries) addGaps(p history.Past, d *ledger.Delivery, gaps []delivery.Gap, known map[string]*facts.Commit) error {
 	for _, gap := range gaps {
 		c, ok, err := p.Commit(gap.Commit)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -96,7 +97,7 @@ func (j *Journal) deliver(t *txn.Tx, orgID int64, h Hook, event int64) error {
 	if err != nil {
 		return err
 	}
-	j.rows.outbox.Add(h.ID, deliveryID, event, string(ledger.DeliveryPending), int64(t.Now), int64(t.Now))
+	j.rows.outbox.Add(h.ID, deliveryID, event, string(outbound.DeliveryPending), int64(t.Now), int64(t.Now))
 	j.Queue(h.Public)
 	return nil
 }

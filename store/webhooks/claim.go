@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -48,13 +49,13 @@ RETURNING delivery_id, event, ping, attempts, tries`
 // inactive or deleted. If the writer is busy, it waits.
 func (ob *Outbox) Claim(
 	ctx context.Context, webhook string, limit int, lease time.Duration,
-) (ledger.Endpoint, []ledger.DueDelivery, error) {
+) (outbound.Endpoint, []outbound.DueDelivery, error) {
 	if err := ob.db.WaitTurn(ctx); err != nil {
-		return ledger.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
+		return outbound.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
 	owners, err := ob.ownersOfWebhooks(ctx, webhook)
 	if err != nil {
-		return ledger.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
+		return outbound.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
 	c, err := txn.Write(ctx, ob.db, sqldb.Write{Yields: true, Owners: owners}, func(t *txn.Tx) (claimed, error) {
 		return ob.claim(t, webhook, limit, lease)
@@ -69,13 +70,13 @@ func (ob *Outbox) Claim(
 
 // claimed is the result of a claim.
 type claimed struct {
-	endpoint ledger.Endpoint
+	endpoint outbound.Endpoint
 	rows     []claimedRow
 }
 
 // claim claims nothing if it cannot decrypt the secrets.
 func (ob *Outbox) claim(t *txn.Tx, webhook string, limit int, lease time.Duration) (claimed, error) {
-	c := claimed{endpoint: ledger.Endpoint{Webhook: webhook}}
+	c := claimed{endpoint: outbound.Endpoint{Webhook: webhook}}
 	e := &c.endpoint
 	h := sealedSecrets{public: webhook}
 	err := t.Row(`
@@ -106,7 +107,7 @@ WHERE webhook_id = ? AND active = 1`, webhook).
 
 // A claimedRow is a claimed delivery without its event.
 type claimedRow struct {
-	due   ledger.DueDelivery
+	due   outbound.DueDelivery
 	event sql.NullInt64
 	ping  sql.NullString
 }
@@ -131,9 +132,9 @@ func scanClaimed(row txn.Scanner) (claimedRow, error) {
 
 // bodies returns the claimed deliveries with their events, which it reads outside the
 // writer. It leaves out events that were pruned since then: their webhook was deleted.
-func (ob *Outbox) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDelivery, error) {
-	due, err := txn.ReadLoose(ctx, ob.db, txn.ForWrite(""), func(rd txn.Reader) ([]ledger.DueDelivery, error) {
-		due := make([]ledger.DueDelivery, 0, len(rows))
+func (ob *Outbox) bodies(ctx context.Context, rows []claimedRow) ([]outbound.DueDelivery, error) {
+	due, err := txn.ReadLoose(ctx, ob.db, txn.ForWrite(""), func(rd txn.Reader) ([]outbound.DueDelivery, error) {
+		due := make([]outbound.DueDelivery, 0, len(rows))
 		for _, r := range rows {
 			d := r.due
 			var err error
@@ -172,7 +173,7 @@ func pingID(body []byte) (string, error) {
 // Release ends the leases of deliveries that were claimed but not tried, and makes these
 // due before all others. A lease that has ended is not touched: another dispatcher may have
 // claimed the delivery since.
-func (ob *Outbox) Release(ctx context.Context, webhook string, deliveries []ledger.DueDelivery) error {
+func (ob *Outbox) Release(ctx context.Context, webhook string, deliveries []outbound.DueDelivery) error {
 	owners, err := ob.ownersOfWebhooks(ctx, webhook)
 	if err != nil {
 		return fmt.Errorf("release deliveries: %w", err)

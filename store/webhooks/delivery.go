@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -29,9 +30,9 @@ LEFT JOIN attempts a ON a.webhook_id = o.webhook_id AND a.delivery_id = o.delive
 )
 
 // scanDelivery returns a scan function for deliveries, which depend on the time.
-func scanDelivery(now ledger.Time) func(txn.Scanner) (ledger.Delivery, error) {
-	return func(row txn.Scanner) (ledger.Delivery, error) {
-		var d ledger.Delivery
+func scanDelivery(now ledger.Time) func(txn.Scanner) (outbound.Delivery, error) {
+	return func(row txn.Scanner) (outbound.Delivery, error) {
+		var d outbound.Delivery
 		var due ledger.Time
 		var leased, active bool
 		err := row.Scan(&d.ID, &d.Webhook, &d.Event, &d.Type, &d.Status, &d.Attempts,
@@ -50,15 +51,15 @@ func scanDelivery(now ledger.Time) func(txn.Scanner) (ledger.Delivery, error) {
 // A DeliveryFilter selects the deliveries of a list. Empty fields do not filter.
 type DeliveryFilter struct {
 	txn.Query
-	Status ledger.DeliveryStatus
+	Status outbound.DeliveryStatus
 	Event  string // the id of an event
 }
 
 // Deliveries lists the deliveries of a webhook, newest first.
 func (ob *Outbox) Deliveries(
 	ctx context.Context, org, repo, id string, f DeliveryFilter,
-) (ledger.Page[ledger.Delivery], error) {
-	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (list ledger.Page[ledger.Delivery], err error) {
+) (ledger.Page[outbound.Delivery], error) {
+	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (list ledger.Page[outbound.Delivery], err error) {
 		w, err := findWebhook(rd, org, repo, id)
 		if err != nil {
 			return list, err
@@ -83,13 +84,13 @@ func (ob *Outbox) Deliveries(
 // walkOf returns the walk by which a webhook's deliveries are listed.
 func walkOf(
 	rd txn.Reader, f DeliveryFilter, org string, webhook int64,
-) (txn.Walk[ledger.Delivery], error) {
-	w := txn.Walk[ledger.Delivery]{
+) (txn.Walk[outbound.Delivery], error) {
+	w := txn.Walk[outbound.Delivery]{
 		From: "outbox o", Where: "o.webhook_id = ?", Args: []any{webhook},
 		Keys: []string{"o.delivery_id"}, Down: true,
-		Key:     func(d txn.Keyed[ledger.Delivery]) []any { return []any{d.Row.ID} },
+		Key:     func(d txn.Keyed[outbound.Delivery]) []any { return []any{d.Row.ID} },
 		Columns: deliveryColumns, Joins: deliveryJoins,
-		Scan: func(row txn.Scanner) (d txn.Keyed[ledger.Delivery], err error) {
+		Scan: func(row txn.Scanner) (d txn.Keyed[outbound.Delivery], err error) {
 			d.Row, err = scanDelivery(rd.Now)(row)
 			return d, err
 		},
@@ -112,7 +113,7 @@ func walkOf(
 		default:
 			w.Where, w.Args = w.Where+" AND o.event = ?", append(w.Args, event.Row)
 		}
-	case f.Status == ledger.DeliveryFailed:
+	case f.Status == outbound.DeliveryFailed:
 		w.From += " /*+index outbox_failed*/"
 		w.Where += " AND o.status = 'failed'"
 		return w, nil
@@ -136,7 +137,7 @@ func beforeDelivery(l txn.Listing, q txn.Query) (string, error) {
 	return txn.DeliveryPrefix + id.String(), nil
 }
 
-func deliveryPage(p txn.Section[ledger.Delivery], l txn.Listing) (list ledger.Page[ledger.Delivery], err error) {
+func deliveryPage(p txn.Section[outbound.Delivery], l txn.Listing) (list ledger.Page[outbound.Delivery], err error) {
 	list.Data = p.Data()
 	if p.End == nil {
 		return list, nil
@@ -149,7 +150,7 @@ func deliveryPage(p txn.Section[ledger.Delivery], l txn.Listing) (list ledger.Pa
 	return list, nil
 }
 
-func findDelivery(rd txn.Reader, webhook int64, id string) (ledger.Delivery, error) {
+func findDelivery(rd txn.Reader, webhook int64, id string) (outbound.Delivery, error) {
 	d, err := scanDelivery(rd.Now)(rd.Row(selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id = ?", webhook, id))
 	return d, txn.Missing(err, "delivery %s not found", id)
 }
@@ -158,8 +159,8 @@ func findDelivery(rd txn.Reader, webhook int64, id string) (ledger.Delivery, err
 const newestAttempts = 100
 
 // Delivery returns a delivery with its newest attempts, oldest first.
-func (ob *Outbox) Delivery(ctx context.Context, org, repo, id, delivery string) (ledger.DeliveryRecord, error) {
-	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (d ledger.DeliveryRecord, err error) {
+func (ob *Outbox) Delivery(ctx context.Context, org, repo, id, delivery string) (outbound.DeliveryRecord, error) {
+	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (d outbound.DeliveryRecord, err error) {
 		w, err := findWebhook(rd, org, repo, id)
 		if err != nil {
 			return d, err
@@ -183,8 +184,8 @@ WHERE webhook_id = ? AND delivery_id = ? ORDER BY number DESC LIMIT ?`, w.ID, de
 	})
 }
 
-func scanAttempt(row txn.Scanner) (ledger.Attempt, error) {
-	var a ledger.Attempt
+func scanAttempt(row txn.Scanner) (outbound.Attempt, error) {
+	var a outbound.Attempt
 	var request, response []byte
 	if err := row.Scan(&a.Number, &a.At, &a.DurationMS, &a.Error, &request, &response); err != nil {
 		return a, err
@@ -194,7 +195,7 @@ func scanAttempt(row txn.Scanner) (ledger.Attempt, error) {
 
 // activeWebhook is like findWebhook, but returns CodeWebhookInactive if the webhook is
 // not active.
-func activeWebhook(t *txn.Tx, org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
+func activeWebhook(t *txn.Tx, org, repo, id string) (txn.Keyed[outbound.Webhook], error) {
 	w, err := findWebhook(t.Reader, org, repo, id)
 	if err == nil && !w.Row.Active {
 		err = ledger.Errorf(ledger.CodeWebhookInactive, "webhook %s is not active: activate it first", id)
@@ -204,8 +205,8 @@ func activeWebhook(t *txn.Tx, org, repo, id string) (txn.Keyed[ledger.Webhook], 
 
 // PingWebhook queues a test delivery. It returns CodeWebhookInactive if the webhook is
 // not active.
-func (ob *Outbox) PingWebhook(ctx context.Context, org, repo, id string) (ledger.Delivery, error) {
-	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (d ledger.Delivery, err error) {
+func (ob *Outbox) PingWebhook(ctx context.Context, org, repo, id string) (outbound.Delivery, error) {
+	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (d outbound.Delivery, err error) {
 		w, err := activeWebhook(t, org, repo, id)
 		if err != nil {
 			return d, err
@@ -252,8 +253,8 @@ WHERE webhook_id = ?2 AND delivery_id = ?3`
 // and with the full schedule of retries. If an attempt is running and fails, the
 // delivery is tried again immediately. Redeliver returns CodeWebhookInactive if the
 // webhook is not active.
-func (ob *Outbox) Redeliver(ctx context.Context, org, repo, id, delivery string) (ledger.Delivery, error) {
-	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (d ledger.Delivery, err error) {
+func (ob *Outbox) Redeliver(ctx context.Context, org, repo, id, delivery string) (outbound.Delivery, error) {
+	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (d outbound.Delivery, err error) {
 		w, err := activeWebhook(t, org, repo, id)
 		if err != nil {
 			return d, err

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // Queries returns the queries for deliveries, by what they do.
@@ -16,9 +16,9 @@ func Queries() map[string]string {
 }
 
 // BodiesOf returns the claimed deliveries dlv_1 of an event, and dlv_2 of a ping, with their bodies.
-func (ob *Outbox) BodiesOf(ctx context.Context, event int64, ping string) ([]ledger.DueDelivery, error) {
+func (ob *Outbox) BodiesOf(ctx context.Context, event int64, ping string) ([]outbound.DueDelivery, error) {
 	return ob.bodies(ctx, []claimedRow{
-		{due: ledger.DueDelivery{ID: "dlv_1"}, event: sql.NullInt64{Int64: event, Valid: true}},
-		{due: ledger.DueDelivery{ID: "dlv_2"}, ping: sql.NullString{String: ping, Valid: true}},
+		{due: outbound.DueDelivery{ID: "dlv_1"}, event: sql.NullInt64{Int64: event, Valid: true}},
+		{due: outbound.DueDelivery{ID: "dlv_2"}, ping: sql.NullString{String: ping, Valid: true}},
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -25,7 +26,7 @@ const minFailures = 5
 // RecordOutcomes records the outcomes of attempts. A webhook is disabled if all attempts
 // have failed for at least disableAfter, and at least minFailures in a row. If
 // disableAfter is 0, only outcomes with Disable set disable it.
-func (ob *Outbox) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
+func (ob *Outbox) RecordOutcomes(ctx context.Context, outcomes []outbound.Outcome, disableAfter time.Duration) error {
 	rows := make([]outcomeRow, len(outcomes))
 	for i, o := range outcomes { // outside the writer
 		rows[i] = outcomeRow{Outcome: o, request: marshal(o.Attempt.Request), response: marshal(o.Attempt.Response)}
@@ -87,7 +88,7 @@ func marshal(v any) []byte {
 
 // An outcomeRow is an outcome with its columns in the database.
 type outcomeRow struct {
-	ledger.Outcome
+	outbound.Outcome
 	request, response []byte
 }
 
@@ -137,15 +138,15 @@ func settleDelivery(t *txn.Tx, h *hookHealth, r outcomeRow) error {
 }
 
 // settleStatus updates a delivery for an outcome. It reports whether the delivery exists.
-func settleStatus(t *txn.Tx, h *hookHealth, o ledger.Outcome) (ok bool, err error) {
-	if o.Status == ledger.DeliverySucceeded {
+func settleStatus(t *txn.Tx, h *hookHealth, o outbound.Outcome) (ok bool, err error) {
+	if o.Status == outbound.DeliverySucceeded {
 		return execAny(t, settleSuccess, t.Now, h.ID, o.Delivery)
 	}
 	status, due, ended := o.Status, o.RetryAt, ledger.Time(0)
 	if o.Disable != "" && o.Attempt.Request.URL != h.url {
-		status, due = ledger.DeliveryPending, dueAtOnce // the URL has changed since: try the new one
+		status, due = outbound.DeliveryPending, dueAtOnce // the URL has changed since: try the new one
 	}
-	if status != ledger.DeliveryPending {
+	if status != outbound.DeliveryPending {
 		due, ended = 0, t.Now
 	}
 	ok, err = execAny(t, settleFailure, h.ID, o.Delivery, o.Lease, o.Tries, status, due, ended)
@@ -196,7 +197,7 @@ WHERE webhook_id = ? AND deleted_at = 0`, webhook).
 
 // update updates the health for an outcome. It ignores attempts to an earlier URL, and
 // those made before the webhook was activated again.
-func (h *hookHealth) update(o ledger.Outcome, disableAfter time.Duration) {
+func (h *hookHealth) update(o outbound.Outcome, disableAfter time.Duration) {
 	if o.Attempt.Request.URL != h.url || o.Attempt.At < h.changedAt {
 		return
 	}
@@ -249,7 +250,7 @@ func (ob *Outbox) saveHealth(t *txn.Tx, h *hookHealth) error {
 }
 
 // webhooksOf returns the ids of the webhooks that outcomes are about.
-func webhooksOf(outcomes []ledger.Outcome) []string {
+func webhooksOf(outcomes []outbound.Outcome) []string {
 	ids := make([]string, len(outcomes))
 	for i, o := range outcomes {
 		ids[i] = o.Webhook

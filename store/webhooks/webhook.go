@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -20,8 +21,8 @@ SELECT w.id, w.webhook_id, o.name, r.name, w.url, w.events, w.active, w.descript
   w.disabled_reason, w.disabled_at, w.failing_since, w.previous_until, w.auth_header
 FROM webhooks w JOIN repos r ON r.id = w.repo_id JOIN orgs o ON o.id = r.org_id `
 
-func scanWebhook(row txn.Scanner) (txn.Keyed[ledger.Webhook], error) {
-	var w txn.Keyed[ledger.Webhook]
+func scanWebhook(row txn.Scanner) (txn.Keyed[outbound.Webhook], error) {
+	var w txn.Keyed[outbound.Webhook]
 	var events txn.TypeSet
 	var authorization string
 	err := row.Scan(&w.ID, &w.Row.ID, &w.Row.Org, &w.Row.Repo, &w.Row.URL, &events, &w.Row.Active, &w.Row.Description,
@@ -29,14 +30,14 @@ func scanWebhook(row txn.Scanner) (txn.Keyed[ledger.Webhook], error) {
 		&w.Row.DisabledReason, &w.Row.DisabledAt, &w.Row.FailingSince, &w.Row.PreviousSecretUntil, &authorization)
 	w.Row.Events = events.Types()
 	if authorization != "" {
-		w.Row.Authorization = ledger.MaskedAuthorization
+		w.Row.Authorization = outbound.MaskedAuthorization
 	}
 	return w, err
 }
 
 // findWebhook reads a webhook of a repo. PreviousSecretUntil is 0 if the previous secret
 // has expired.
-func findWebhook(rd txn.Reader, org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
+func findWebhook(rd txn.Reader, org, repo, id string) (txn.Keyed[outbound.Webhook], error) {
 	w, err := scanWebhook(rd.Row(selectWebhook+`
 WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, org, repo))
 	if w.Row.PreviousSecretUntil <= rd.Now {
@@ -48,9 +49,9 @@ WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, 
 // CreateWebhook creates a webhook with a signing secret. It returns CodeLimitReached if the
 // repo has too many webhooks.
 func (ob *Outbox) CreateWebhook(
-	ctx context.Context, org, repo string, n ledger.NewWebhook, secret string,
-) (ledger.Webhook, error) {
-	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (w ledger.Webhook, err error) {
+	ctx context.Context, org, repo string, n outbound.NewWebhook, secret string,
+) (outbound.Webhook, error) {
+	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (w outbound.Webhook, err error) {
 		r, err := t.WritableRepo(org, repo)
 		if err != nil {
 			return w, err
@@ -142,16 +143,16 @@ func checkOrgHooks(t *txn.Tx, org string, types txn.TypeSet) error {
 }
 
 // Webhook returns one webhook of a repo.
-func (ob *Outbox) Webhook(ctx context.Context, org, repo, id string) (ledger.Webhook, error) {
-	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (ledger.Webhook, error) {
+func (ob *Outbox) Webhook(ctx context.Context, org, repo, id string) (outbound.Webhook, error) {
+	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (outbound.Webhook, error) {
 		w, err := findWebhook(rd, org, repo, id)
 		return w.Row, err
 	})
 }
 
 // Webhooks lists the webhooks of a repo, oldest first.
-func (ob *Outbox) Webhooks(ctx context.Context, org, repo string, q txn.Query) (ledger.Page[ledger.Webhook], error) {
-	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (list ledger.Page[ledger.Webhook], err error) {
+func (ob *Outbox) Webhooks(ctx context.Context, org, repo string, q txn.Query) (ledger.Page[outbound.Webhook], error) {
+	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (list ledger.Page[outbound.Webhook], err error) {
 		r, err := rd.FindRepo(org, repo)
 		if err != nil {
 			return list, err
@@ -165,9 +166,9 @@ WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`)
 // or sets the header, its failures are reset. The Authorization header is only sent to the origin for which it was
 // given: it returns a field error if c has a URL of another origin without a new value.
 func (ob *Outbox) ChangeWebhook(
-	ctx context.Context, org, repo, id string, c ledger.WebhookChange,
-) (ledger.Webhook, error) {
-	return ob.updateWebhook(ctx, org, repo, id, "", func(t *txn.Tx, w txn.Keyed[ledger.Webhook]) error {
+	ctx context.Context, org, repo, id string, c outbound.WebhookChange,
+) (outbound.Webhook, error) {
+	return ob.updateWebhook(ctx, org, repo, id, "", func(t *txn.Tx, w txn.Keyed[outbound.Webhook]) error {
 		changed, reset := w.Row, false
 		if c.URL != nil && *c.URL != changed.URL {
 			changed.URL, reset = *c.URL, true
@@ -213,7 +214,7 @@ WHERE id = ?`,
 }
 
 // setAuthorization sets the Authorization header of the deliveries of a webhook.
-func (ob *Outbox) setAuthorization(t *txn.Tx, w txn.Keyed[ledger.Webhook], header string) error {
+func (ob *Outbox) setAuthorization(t *txn.Tx, w txn.Keyed[outbound.Webhook], header string) error {
 	_, err := t.Exec("UPDATE webhooks SET auth_header = ? WHERE id = ?",
 		sealAuthorization(ob.keys, newAuthorization(header), w.Row.ID), w.ID)
 	if err != nil {
@@ -228,8 +229,8 @@ func (ob *Outbox) setAuthorization(t *txn.Tx, w txn.Keyed[ledger.Webhook], heade
 // it can no longer verify deliveries.
 func (ob *Outbox) RotateWebhook(
 	ctx context.Context, org, repo, id, secret string, overlap time.Duration,
-) (ledger.Webhook, error) {
-	return ob.updateWebhook(ctx, org, repo, id, secret, func(t *txn.Tx, w txn.Keyed[ledger.Webhook]) error {
+) (outbound.Webhook, error) {
+	return ob.updateWebhook(ctx, org, repo, id, secret, func(t *txn.Tx, w txn.Keyed[outbound.Webhook]) error {
 		until := ledger.Time(0)
 		if overlap > 0 {
 			until = t.Now.Add(overlap)
@@ -248,9 +249,9 @@ WHERE id = ?3`, until, ob.keys.Seal(secret, id), w.ID)
 // updateWebhook runs change on a webhook and returns the changed webhook. secret is its new signing secret, or
 // empty if it stays.
 func (ob *Outbox) updateWebhook(
-	ctx context.Context, org, repo, id, secret string, change func(*txn.Tx, txn.Keyed[ledger.Webhook]) error,
-) (ledger.Webhook, error) {
-	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (ledger.Webhook, error) {
+	ctx context.Context, org, repo, id, secret string, change func(*txn.Tx, txn.Keyed[outbound.Webhook]) error,
+) (outbound.Webhook, error) {
+	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (outbound.Webhook, error) {
 		w, err := findWebhook(t.Reader, org, repo, id)
 		if err != nil {
 			return w.Row, err
@@ -323,7 +324,7 @@ func (ob *Outbox) DeleteWebhook(ctx context.Context, org, repo, id string) error
 
 // auditWebhook appends the event of an administrative action on a webhook.
 func (ob *Outbox) auditWebhook(
-	t *txn.Tx, action ledger.AuditAction, w ledger.Webhook, before, after []ledger.Field,
+	t *txn.Tx, action ledger.AuditAction, w outbound.Webhook, before, after []ledger.Field,
 ) error {
 	return ob.journal.AuditIn(t, w.Org, events.Audited{
 		Action: action, Repo: w.Repo, Target: w.ID, Before: before, After: after,
@@ -331,7 +332,7 @@ func (ob *Outbox) auditWebhook(
 }
 
 // fieldsOf returns the fields of a webhook as events have them, and of its signing secret, if it is not empty.
-func (ob *Outbox) fieldsOf(rd txn.Reader, w txn.Keyed[ledger.Webhook], secret string) ([]ledger.Field, error) {
+func (ob *Outbox) fieldsOf(rd txn.Reader, w txn.Keyed[outbound.Webhook], secret string) ([]ledger.Field, error) {
 	var stored string
 	if err := rd.Row("SELECT auth_header FROM webhooks WHERE id = ?", w.ID).Scan(&stored); err != nil {
 		return nil, fmt.Errorf("read webhook: %w", err)
@@ -351,7 +352,7 @@ const (
 
 // webhookFields has the URL without its path and query, which are often secret, and the digests of the signing
 // secret, if it is known, and of the authorization. Both contain enough random text that they cannot be guessed.
-func webhookFields(w ledger.Webhook, s hookSecrets) []ledger.Field {
+func webhookFields(w outbound.Webhook, s hookSecrets) []ledger.Field {
 	return []ledger.Field{
 		{Name: "url", Value: w.Origin()},
 		{Name: "url_digest", Value: events.TextDigest(w.URL)},

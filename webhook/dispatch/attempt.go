@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // An attempter attempts deliveries. All endpoints share it.
@@ -41,23 +41,23 @@ func (a *attempter) logShortage(err error) {
 // try makes one attempt of a delivery. It returns an error only if the attempt has no
 // outcome: errShortage, or because the dispatcher stopped.
 func (a *attempter) try(
-	ctx context.Context, to ledger.Endpoint, due ledger.DueDelivery,
-) (ledger.Outcome, sendResult, error) {
+	ctx context.Context, to outbound.Endpoint, due outbound.DueDelivery,
+) (outbound.Outcome, sendResult, error) {
 	a.counters.inFlight(1)
 	s, err := a.sendRecovered(ctx, to, due)
 	a.counters.inFlight(-1)
 	if err != nil {
-		return ledger.Outcome{}, s, err
+		return outbound.Outcome{}, s, err
 	}
 
-	o := ledger.Outcome{Webhook: to.Webhook, Delivery: due.ID, Attempt: s.attempt, Status: ledger.DeliverySucceeded,
+	o := outbound.Outcome{Webhook: to.Webhook, Delivery: due.ID, Attempt: s.attempt, Status: outbound.DeliverySucceeded,
 		Tries: due.Tries, Lease: due.Lease}
 	if s.result != resultSuccess {
-		o.Status = ledger.DeliveryFailed
+		o.Status = outbound.DeliveryFailed
 		if s.result == resultGone {
 			o.Disable = s.attempt.Error
 		} else if wait, ok := retryIn(a.cfg.Schedule, due.Tries, s.retryAfter); ok {
-			o.Status, o.RetryAt = ledger.DeliveryPending, a.cfg.Outbox.Now().Add(wait)
+			o.Status, o.RetryAt = outbound.DeliveryPending, a.cfg.Outbox.Now().Add(wait)
 		}
 	}
 	a.counters.observe(s.result, s.took, o.Status)
@@ -67,16 +67,16 @@ func (a *attempter) try(
 // sendRecovered sends a delivery and turns a panic into a failed attempt, so that no
 // response can end the process.
 func (a *attempter) sendRecovered(
-	ctx context.Context, to ledger.Endpoint, due ledger.DueDelivery,
+	ctx context.Context, to outbound.Endpoint, due outbound.DueDelivery,
 ) (s sendResult, err error) {
 	at, start := a.cfg.Outbox.Now(), time.Now()
 	defer func() {
 		if p := recover(); p != nil {
 			a.cfg.Logger.Error("panic while sending a delivery", "webhook", to.Webhook, "delivery", due.ID, "panic", p, "stack",
 				string(debug.Stack()))
-			s = sendResult{result: resultInternal, took: time.Since(start), attempt: ledger.Attempt{
+			s = sendResult{result: resultInternal, took: time.Since(start), attempt: outbound.Attempt{
 				Number: due.Attempts + 1, At: at, Error: clean(fmt.Sprintf("internal error: %v", p)),
-				Request: ledger.AttemptRequest{URL: to.URL, Headers: map[string][]string{}}}}
+				Request: outbound.AttemptRequest{URL: to.URL, Headers: map[string][]string{}}}}
 			s.attempt.DurationMS, err = s.took.Milliseconds(), nil
 		}
 	}()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // An Outbox holds the deliveries that are not finished. A store implements it.
@@ -22,13 +23,13 @@ type Outbox interface {
 	DueWebhooks(ctx context.Context) ([]string, error)
 	// Claim leases up to limit due deliveries of a webhook. It returns none if the
 	// webhook is inactive or deleted.
-	Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery,
+	Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (outbound.Endpoint, []outbound.DueDelivery,
 		error)
 	// RecordOutcomes writes the outcomes of attempts. It disables a webhook if all
 	// attempts have failed for disableAfter, and at least five in a row.
-	RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error
+	RecordOutcomes(ctx context.Context, outcomes []outbound.Outcome, disableAfter time.Duration) error
 	// Release ends the leases of deliveries that were claimed but not attempted.
-	Release(ctx context.Context, webhook string, deliveries []ledger.DueDelivery) error
+	Release(ctx context.Context, webhook string, deliveries []outbound.DueDelivery) error
 	// Now returns the time by which deliveries are due. It may go back.
 	Now() ledger.Time
 	// WallTime returns the time that receivers probably have, for signatures.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -33,19 +33,19 @@ func TestRetries(t *testing.T) {
 	for i, wait := range schedule {
 		d := f.attempted(w, id, i+1)
 		in := d.NextAttemptAt.Sub(d.History[i].At)
-		if d.Status != ledger.DeliveryPending || in < wait*8/10 || in > wait*12/10+time.Second {
+		if d.Status != outbound.DeliveryPending || in < wait*8/10 || in > wait*12/10+time.Second {
 			t.Fatalf("after %d attempts: %s, next attempt in %v", i+1, d.Status, in)
 		}
 		f.advance(wait * 13 / 10)
 	}
-	if d := f.attempted(w, id, 3); d.Status != ledger.DeliveryFailed || d.NextAttemptAt != 0 {
+	if d := f.attempted(w, id, 3); d.Status != outbound.DeliveryFailed || d.NextAttemptAt != 0 {
 		t.Errorf("after the last attempt: %s, next attempt at %v", d.Status, d.NextAttemptAt)
 	}
 
 	fails.Store(false)
 	_, err := f.Redeliver(t.Context(), "acme", "api", w.ID, id)
 	must.OK(t, err)
-	if d := f.attempted(w, id, 4); d.Status != ledger.DeliverySucceeded || d.History[3].Number != 4 {
+	if d := f.attempted(w, id, 4); d.Status != outbound.DeliverySucceeded || d.History[3].Number != 4 {
 		t.Errorf("after the redelivery: %s", d.Status)
 	}
 
@@ -91,7 +91,7 @@ func TestGone(t *testing.T) {
 	w := f.webhook(r.URL)
 	ids := f.pings(w, 30)
 	f.start(func(c *dispatch.Config) { c.InFlight = 2 })
-	get := func() ledger.Webhook {
+	get := func() outbound.Webhook {
 		got, err := f.Webhook(t.Context(), "acme", "api", w.ID)
 		must.OK(t, err)
 		return got
@@ -109,12 +109,12 @@ func TestGone(t *testing.T) {
 
 	gone.Store(false)
 	active := true
-	_, err := f.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{Active: &active})
+	_, err := f.ChangeWebhook(t.Context(), "acme", "api", w.ID, outbound.WebhookChange{Active: &active})
 	must.OK(t, err)
 	eventually(t, func() bool { return r.count() == 30 })
 	failed := 0
 	for _, id := range ids {
-		if d := f.attempted(w, id, 1); d.Status == ledger.DeliveryFailed {
+		if d := f.attempted(w, id, 1); d.Status == outbound.DeliveryFailed {
 			failed++
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 const (
@@ -18,8 +18,8 @@ const (
 
 // A job is a claimed delivery with its destination.
 type job struct {
-	to  ledger.Endpoint
-	due ledger.DueDelivery
+	to  outbound.Endpoint
+	due outbound.DueDelivery
 }
 
 // A claim is the result of Outbox.Claim.
@@ -284,7 +284,7 @@ func (e *endpoint) attempt(j job, s slot, number int) {
 	switch {
 	case errors.Is(err, errShortage):
 		e.logShortage(err)
-		e.releaseClaims([]ledger.DueDelivery{j.due})
+		e.releaseClaims([]outbound.DueDelivery{j.due})
 		e.completions <- completion{number: number, how: endedByShortage}
 	case err != nil:
 		e.cfg.Logger.Info("stopped during a request; the delivery will be sent again", "webhook", e.id, "delivery", j.due.ID)
@@ -328,7 +328,7 @@ func (e *endpoint) release(n int) {
 		return
 	}
 
-	var claims []ledger.DueDelivery
+	var claims []outbound.DueDelivery
 	now := e.cfg.Outbox.Now()
 	for _, j := range e.queue[n:] {
 		if j.due.Lease > now {
@@ -343,7 +343,7 @@ func (e *endpoint) release(n int) {
 	}
 }
 
-func (e *endpoint) releaseClaims(claims []ledger.DueDelivery) {
+func (e *endpoint) releaseClaims(claims []outbound.DueDelivery) {
 	if err := e.cfg.Outbox.Release(e.life.store, e.id, claims); err != nil {
 		e.cfg.Logger.Warn("cannot release deliveries; they stay claimed until their lease ends", "webhook", e.id,
 			"deliveries", len(claims), "error", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -149,7 +150,7 @@ func TestGuardRefusesDials(t *testing.T) {
 			id := f.ping(w).ID
 			f.start(func(cfg *dispatch.Config) { cfg.Guard = g })
 			d := f.attempted(w, id, 1)
-			if d.Status != ledger.DeliveryPending || !strings.Contains(d.LastError, c.err) {
+			if d.Status != outbound.DeliveryPending || !strings.Contains(d.LastError, c.err) {
 				t.Errorf("%s with error %q, want pending with %q", d.Status, d.LastError, c.err)
 			}
 		})

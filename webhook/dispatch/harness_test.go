@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
@@ -45,9 +45,9 @@ func (f *fixture) now() time.Time          { return time.Now().Add(time.Duration
 func (f *fixture) advance(d time.Duration) { f.offset.Add(int64(d)) }
 
 // webhook creates a webhook for a URL, with hookSecret.
-func (f *fixture) webhook(url string) ledger.Webhook {
+func (f *fixture) webhook(url string) outbound.Webhook {
 	f.t.Helper()
-	n := ledger.NewWebhook{URL: url}
+	n := outbound.NewWebhook{URL: url}
 	must.OK(f.t, n.Check())
 	w, err := f.CreateWebhook(f.t.Context(), "acme", "api", n, hookSecret)
 	must.OK(f.t, err)
@@ -55,7 +55,7 @@ func (f *fixture) webhook(url string) ledger.Webhook {
 }
 
 // ping queues a ping.
-func (f *fixture) ping(w ledger.Webhook) ledger.Delivery {
+func (f *fixture) ping(w outbound.Webhook) outbound.Delivery {
 	f.t.Helper()
 	d, err := f.PingWebhook(f.t.Context(), "acme", "api", w.ID)
 	must.OK(f.t, err)
@@ -63,7 +63,7 @@ func (f *fixture) ping(w ledger.Webhook) ledger.Delivery {
 }
 
 // pings queues n pings and returns their ids.
-func (f *fixture) pings(w ledger.Webhook, n int) []string {
+func (f *fixture) pings(w outbound.Webhook, n int) []string {
 	f.t.Helper()
 	ids := make([]string, n)
 	var wg sync.WaitGroup
@@ -111,7 +111,7 @@ func run(t testing.TB, d *dispatch.Dispatcher) (stop func()) {
 }
 
 // delivery returns a delivery with all its attempts.
-func (f *fixture) delivery(w ledger.Webhook, id string) ledger.DeliveryRecord {
+func (f *fixture) delivery(w outbound.Webhook, id string) outbound.DeliveryRecord {
 	f.t.Helper()
 	d, err := f.Delivery(context.Background(), "acme", "api", w.ID, id)
 	must.OK(f.t, err)
@@ -119,7 +119,7 @@ func (f *fixture) delivery(w ledger.Webhook, id string) ledger.DeliveryRecord {
 }
 
 // attempted waits until a delivery has had at least n attempts, and returns it.
-func (f *fixture) attempted(w ledger.Webhook, id string, n int) (d ledger.DeliveryRecord) {
+func (f *fixture) attempted(w outbound.Webhook, id string, n int) (d outbound.DeliveryRecord) {
 	f.t.Helper()
 	eventually(f.t, func() bool {
 		d = f.delivery(w, id)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
@@ -24,7 +25,7 @@ const (
 // signStandard returns one signature for the header webhook-signature. It returns ""
 // if the secret does not have the form of Standard Webhooks.
 func signStandard(secret, id string, at time.Time, body []byte) string {
-	key, ok := ledger.WebhookKey(secret)
+	key, ok := outbound.WebhookKey(secret)
 	if !ok {
 		return ""
 	}
@@ -35,7 +36,7 @@ func signStandard(secret, id string, at time.Time, body []byte) string {
 
 // signedHeader returns the headers of an attempt now, with the time wall in its
 // signatures.
-func signedHeader(to ledger.Endpoint, d ledger.DueDelivery, now, wall ledger.Time) http.Header {
+func signedHeader(to outbound.Endpoint, d outbound.DueDelivery, now, wall ledger.Time) http.Header {
 	at := wall.Std()
 	h := http.Header{
 		"Content-Type":          {"application/json"},

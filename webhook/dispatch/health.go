@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 const (
@@ -57,7 +58,7 @@ func (h *health) ready(now ledger.Time) bool {
 // backoff returns how long to pause after the failures so far. The webhook then gets one probe
 // between two pauses.
 func (h *health) backoff() time.Duration {
-	n := h.failures - ledger.FailuresBeforePause
+	n := h.failures - outbound.FailuresBeforePause
 	if n < 0 {
 		return 0
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -112,7 +112,7 @@ func TestOutage(t *testing.T) {
 	o.over.Store(true)
 	f.advance(time.Minute)
 	succeeded := func(id string) func() bool {
-		return func() bool { return f.delivery(w, id).Status == ledger.DeliverySucceeded }
+		return func() bool { return f.delivery(w, id).Status == outbound.DeliverySucceeded }
 	}
 	for _, id := range ids {
 		eventually(t, succeeded(id))
@@ -139,7 +139,7 @@ func TestPingDuringPause(t *testing.T) {
 	o.over.Store(true)
 	before := time.Now()
 	id := f.ping(w).ID
-	eventually(t, func() bool { return f.delivery(w, id).Status == ledger.DeliverySucceeded })
+	eventually(t, func() bool { return f.delivery(w, id).Status == outbound.DeliverySucceeded })
 	if took := time.Since(before); took > 3500*time.Millisecond {
 		t.Errorf("the ping took %v", took)
 	}
@@ -154,7 +154,7 @@ func TestChangeEndsPause(t *testing.T) {
 	f.pings(w, 10)
 	f.start(nil)
 	eventually(t, func() bool { return o.count() > 0 })
-	_, err := f.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{URL: &good.URL})
+	_, err := f.ChangeWebhook(t.Context(), "acme", "api", w.ID, outbound.WebhookChange{URL: &good.URL})
 	must.OK(t, err)
 	eventually(t, func() bool { return good.count() >= 8 })
 }
@@ -170,7 +170,7 @@ func TestChangeWhileSending(t *testing.T) {
 	f.pings(w, 2000)
 	f.start(nil)
 	eventually(t, func() bool { return before.count() > 200 })
-	_, err := f.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{URL: &after.URL})
+	_, err := f.ChangeWebhook(t.Context(), "acme", "api", w.ID, outbound.WebhookChange{URL: &after.URL})
 	must.OK(t, err)
 	sent := before.count()
 	eventually(t, func() bool { return after.count() > 0 })
@@ -189,7 +189,7 @@ func TestChangeWhileSending(t *testing.T) {
 func TestTotalInFlight(t *testing.T) {
 	var now, most atomic.Int64
 	f := newFixture(t)
-	var hooks []ledger.Webhook
+	var hooks []outbound.Webhook
 	var receivers []*receiver
 	for range 12 {
 		r := receive(t, func(_ http.ResponseWriter, q *http.Request) {
@@ -263,7 +263,7 @@ func TestShortage(t *testing.T) {
 
 	run(t, d)
 	for _, id := range ids {
-		if got := f.attempted(w, id, 1); got.Status != ledger.DeliverySucceeded || got.Attempts != 1 {
+		if got := f.attempted(w, id, 1); got.Status != outbound.DeliverySucceeded || got.Attempts != 1 {
 			t.Errorf("%s after %d attempts: %s", got.Status, got.Attempts, got.LastError)
 		}
 	}

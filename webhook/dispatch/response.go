@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 
 // A response is a receiver's response as far as it is stored.
 type response struct {
-	ledger.AttemptResponse
+	outbound.AttemptResponse
 	location, retryAfter string
 }
 
@@ -50,8 +50,8 @@ func (r *response) mask(authorization string) {
 	_, credentials, _ := strings.Cut(authorization, " ")
 	var pairs []string
 	for _, text := range []string{authorization, credentials} {
-		if len(text) >= len(ledger.MaskedAuthorization) {
-			pairs = append(pairs, text, ledger.MaskedAuthorization)
+		if len(text) >= len(outbound.MaskedAuthorization) {
+			pairs = append(pairs, text, outbound.MaskedAuthorization)
 		}
 	}
 	masked := strings.NewReplacer(pairs...)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/webhook"
@@ -22,7 +22,7 @@ func TestEncryptedSecrets(t *testing.T) {
 		"AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=", "AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwM="
 	r := receive(t, nil)
 	path := storetest.NewFile(t)
-	var w ledger.Webhook
+	var w outbound.Webhook
 	var waiting []string // deliveries that were not sent
 
 	for _, step := range []struct {
@@ -53,7 +53,7 @@ func TestEncryptedSecrets(t *testing.T) {
 
 			if step.fail {
 				eventually(t, func() bool { return strings.Contains(logged.String(), "the key is missing") })
-				if d := f.delivery(w, waiting[0]); d.Status != ledger.DeliveryPending || d.Attempts != 0 {
+				if d := f.delivery(w, waiting[0]); d.Status != outbound.DeliveryPending || d.Attempts != 0 {
 					t.Errorf("the delivery is %s after %d attempts, want pending", d.Status, d.Attempts)
 				}
 				return

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 const (
@@ -85,7 +86,7 @@ func (s *sender) close() {
 
 // A sendResult is the result of one request.
 type sendResult struct {
-	attempt    ledger.Attempt
+	attempt    outbound.Attempt
 	result     result
 	retryAfter time.Duration
 	took       time.Duration
@@ -93,10 +94,10 @@ type sendResult struct {
 
 // send makes one request. It returns an error only if ctx ended, so that the result is
 // unknown, or if no file descriptors were left.
-func (s *sender) send(ctx context.Context, to ledger.Endpoint, d ledger.DueDelivery) (sendResult, error) {
+func (s *sender) send(ctx context.Context, to outbound.Endpoint, d outbound.DueDelivery) (sendResult, error) {
 	start, now := time.Now(), s.now()
-	out := sendResult{attempt: ledger.Attempt{
-		Number: d.Attempts + 1, At: now, Request: ledger.AttemptRequest{URL: to.URL}}}
+	out := sendResult{attempt: outbound.Attempt{
+		Number: d.Attempts + 1, At: now, Request: outbound.AttemptRequest{URL: to.URL}}}
 	response, err := s.exchange(ctx, to, d, &out.attempt)
 	if ctx.Err() != nil && (err != nil || response.Status == 0) {
 		return out, context.Cause(ctx)
@@ -124,7 +125,7 @@ func (s *sender) send(ctx context.Context, to ledger.Endpoint, d ledger.DueDeliv
 // exchange sends the request, records its headers in the attempt, and reads the
 // response.
 func (s *sender) exchange(
-	ctx context.Context, to ledger.Endpoint, d ledger.DueDelivery, a *ledger.Attempt,
+	ctx context.Context, to outbound.Endpoint, d outbound.DueDelivery, a *outbound.Attempt,
 ) (response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errSlowResponse)
 	defer cancel()
@@ -147,7 +148,7 @@ func (s *sender) exchange(
 	a.Request.Headers["Host"] = []string{request.URL.Host}
 	a.Request.Headers["Content-Length"] = []string{strconv.Itoa(len(d.Body))}
 	if to.Authorization != "" {
-		a.Request.Headers["Authorization"] = []string{ledger.MaskedAuthorization}
+		a.Request.Headers["Authorization"] = []string{outbound.MaskedAuthorization}
 	}
 	// A nil value is not sent. It allows the transport to retry if an idle connection
 	// turns out to be closed. Receivers deduplicate by id.

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ledgerd/ledgerd/internal/must"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -90,9 +90,9 @@ func TestResponses(t *testing.T) {
 			})
 			d := f.attempted(w, id, 1)
 			a := d.History[0]
-			want := ledger.DeliverySucceeded
+			want := outbound.DeliverySucceeded
 			if c.err != "" {
-				want = ledger.DeliveryPending
+				want = outbound.DeliveryPending
 			}
 			if d.Status != want || a.Response.Status != c.status || (c.err == "") != (a.Error == "") ||
 				!strings.Contains(a.Error, c.err) {
@@ -149,7 +149,7 @@ func TestHugeResponse(t *testing.T) {
 	f.start(nil)
 	d := f.attempted(w, id, 1)
 	a := d.History[0].Response
-	if d.Status != ledger.DeliverySucceeded || len(a.Body) != 16<<10 || !a.Truncated {
+	if d.Status != outbound.DeliverySucceeded || len(a.Body) != 16<<10 || !a.Truncated {
 		t.Errorf("%s with %d bytes stored (truncated: %t)", d.Status, len(a.Body), a.Truncated)
 	}
 	r.Close() // waits for the handler
@@ -208,7 +208,7 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 	w := f.webhook("http://" + listener.Addr().String())
 	f.start(nil)
 	for range 5 {
-		if d := f.attempted(w, f.ping(w).ID, 1); d.Status != ledger.DeliverySucceeded {
+		if d := f.attempted(w, f.ping(w).ID, 1); d.Status != outbound.DeliverySucceeded {
 			t.Fatalf("%s: %s", d.Status, d.LastError)
 		}
 	}
@@ -248,7 +248,7 @@ func TestPanic(t *testing.T) {
 	d := dispatch.New(dispatch.Config{Outbox: f.Store})
 	d.SetTransport(roundTrip(func(*http.Request) (*http.Response, error) { panic(errors.New("a bug")) }))
 	run(t, d)
-	if got := f.attempted(w, id, 1); got.Status != ledger.DeliveryPending || got.LastError != "internal error: a bug" {
+	if got := f.attempted(w, id, 1); got.Status != outbound.DeliveryPending || got.LastError != "internal error: a bug" {
 		t.Errorf("%s: %s", got.Status, got.LastError)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // An unsettled is an outcome that is not recorded yet.
 type unsettled struct {
-	ledger.Outcome
+	outbound.Outcome
 	written      chan struct{} // closed when it is recorded; nil if nothing waits for that
 	soloFailures int           // failures in a batch of its own
 }
@@ -50,7 +50,7 @@ func newSettler(c Config, n *counters) *settler {
 
 // add queues an outcome. If the outcome disables the webhook, add returns a channel
 // that is closed when it is recorded; otherwise nil.
-func (s *settler) add(o ledger.Outcome) <-chan struct{} {
+func (s *settler) add(o outbound.Outcome) <-chan struct{} {
 	u := unsettled{Outcome: o}
 	if o.Disable != "" {
 		u.written = make(chan struct{})
@@ -176,7 +176,7 @@ func (s *settler) count() int {
 
 // write records a batch and opens the gate.
 func (s *settler) write(ctx context.Context, batch []unsettled) error {
-	outcomes := make([]ledger.Outcome, len(batch))
+	outcomes := make([]outbound.Outcome, len(batch))
 	for i, u := range batch {
 		outcomes[i] = u.Outcome
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // TestSlots shares four slots between healthy and unhealthy webhooks.
@@ -235,7 +236,7 @@ func TestDescriptorLimit(t *testing.T) {
 func TestFaultPauseEndsIfTheClockGoesBack(t *testing.T) {
 	now := ledger.Time(100 * 24 * time.Hour.Milliseconds())
 	h := health{limit: 8}
-	for range ledger.FailuresBeforePause {
+	for range outbound.FailuresBeforePause {
 		h.failed(now.Add(40*24*time.Hour), h.start(), 0)
 	}
 	h.probeWanted = true
@@ -281,7 +282,7 @@ func TestFailuresAndClaims(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := &attempter{cfg: Config{InFlight: 8, Outbox: timeOnly{}}}
 			e := newEndpoint(a, nil, lifetime{}, "whk_x", health{limit: 8})
-			e.queue = []job{{due: ledger.DueDelivery{Lease: 1}}}
+			e.queue = []job{{due: outbound.DueDelivery{Lease: 1}}}
 			for _, c := range test.completions {
 				c.number = e.health.start()
 				e.inFlight++

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // A result classifies the outcome of an attempt.
@@ -34,7 +34,7 @@ type Stats struct {
 	// Attempts counts attempts by result. It has an entry for every result.
 	Attempts map[string]uint64
 	// Deliveries counts finished deliveries by status.
-	Deliveries map[ledger.DeliveryStatus]uint64
+	Deliveries map[outbound.DeliveryStatus]uint64
 	// Seconds holds the durations of attempts in seconds.
 	Seconds Histogram
 	// InFlight is the number of requests that wait for a response.
@@ -65,7 +65,7 @@ type counters struct {
 func newCounters() *counters {
 	c := &counters{stats: Stats{
 		Attempts:   map[string]uint64{},
-		Deliveries: map[ledger.DeliveryStatus]uint64{ledger.DeliverySucceeded: 0, ledger.DeliveryFailed: 0},
+		Deliveries: map[outbound.DeliveryStatus]uint64{outbound.DeliverySucceeded: 0, outbound.DeliveryFailed: 0},
 		Seconds:    Histogram{Buckets: map[float64]uint64{}},
 	}}
 	for _, r := range results() {
@@ -89,11 +89,11 @@ func (c *counters) endpoints(n int) { c.change(func(s *Stats) { s.Endpoints += n
 func (c *counters) unsettled(n int) { c.change(func(s *Stats) { s.Unsettled += n }) }
 
 // observe counts an attempt and, if its delivery is finished, the delivery.
-func (c *counters) observe(r result, took time.Duration, status ledger.DeliveryStatus) {
+func (c *counters) observe(r result, took time.Duration, status outbound.DeliveryStatus) {
 	c.change(func(s *Stats) {
 		s.Attempts[string(r)]++
 		s.Seconds.observe(took.Seconds())
-		if status != ledger.DeliveryPending {
+		if status != outbound.DeliveryPending {
 			s.Deliveries[status]++
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -54,7 +54,7 @@ func TestStop(t *testing.T) {
 
 			succeeded := 0
 			for _, id := range ids {
-				if d := f.delivery(w, id); d.Status == ledger.DeliverySucceeded {
+				if d := f.delivery(w, id); d.Status == outbound.DeliverySucceeded {
 					succeeded++
 				}
 			}

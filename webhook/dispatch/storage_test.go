@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
@@ -25,15 +25,15 @@ var errFull = errors.New("the disk is full")
 
 func (f *faulty) Claim(
 	ctx context.Context, webhook string, limit int, lease time.Duration,
-) (ledger.Endpoint, []ledger.DueDelivery, error) {
+) (outbound.Endpoint, []outbound.DueDelivery, error) {
 	f.claims.Add(1)
 	if f.fails.Load() {
-		return ledger.Endpoint{}, nil, errFull
+		return outbound.Endpoint{}, nil, errFull
 	}
 	return f.Store.Claim(ctx, webhook, limit, lease)
 }
 
-func (f *faulty) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
+func (f *faulty) RecordOutcomes(ctx context.Context, outcomes []outbound.Outcome, disableAfter time.Duration) error {
 	if f.fails.Load() {
 		return errFull
 	}
@@ -69,7 +69,7 @@ func TestStorageFails(t *testing.T) {
 
 	outbox.fails.Store(false)
 	for _, id := range ids {
-		if d := f.attempted(w, id, 1); d.Status != ledger.DeliverySucceeded || d.Attempts != 1 {
+		if d := f.attempted(w, id, 1); d.Status != outbound.DeliverySucceeded || d.Attempts != 1 {
 			t.Errorf("%s after %d attempts", d.Status, d.Attempts)
 		}
 	}
@@ -84,8 +84,8 @@ type picky struct {
 	refuses string
 }
 
-func (p *picky) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
-	if slices.ContainsFunc(outcomes, func(o ledger.Outcome) bool { return o.Delivery == p.refuses }) {
+func (p *picky) RecordOutcomes(ctx context.Context, outcomes []outbound.Outcome, disableAfter time.Duration) error {
+	if slices.ContainsFunc(outcomes, func(o outbound.Outcome) bool { return o.Delivery == p.refuses }) {
 		return errors.New("refused")
 	}
 	return p.Store.RecordOutcomes(ctx, outcomes, disableAfter)
@@ -124,7 +124,7 @@ func TestStopWhileStorageFails(t *testing.T) {
 	if took := time.Since(before); took > 3*time.Second {
 		t.Errorf("stopping took %v", took)
 	}
-	if d := f.delivery(w, id); d.Status != ledger.DeliveryPending {
+	if d := f.delivery(w, id); d.Status != outbound.DeliveryPending {
 		t.Errorf("the delivery is %s, want pending", d.Status)
 	}
 }
@@ -132,7 +132,7 @@ func TestStopWhileStorageFails(t *testing.T) {
 // A stuck outbox never records outcomes.
 type stuck struct{ *store.Store }
 
-func (s *stuck) RecordOutcomes(ctx context.Context, _ []ledger.Outcome, _ time.Duration) error {
+func (s *stuck) RecordOutcomes(ctx context.Context, _ []outbound.Outcome, _ time.Duration) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

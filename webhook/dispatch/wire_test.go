@@ -18,7 +18,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/ledgerd/ledgerd/internal/must"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
@@ -30,7 +30,7 @@ func TestWire(t *testing.T) {
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	w := f.webhook("http://" + listener.Addr().String() + "/hooks/ledger?of=acme")
-	header := ledger.WebhookChange{Authorization: new("Bearer gateway-key")}
+	header := outbound.WebhookChange{Authorization: new("Bearer gateway-key")}
 	must.Get(f.ChangeWebhook(t.Context(), "acme", "api", w.ID, header))(t)
 	id := f.ping(w).ID
 	f.start(nil)
@@ -44,7 +44,7 @@ func TestWire(t *testing.T) {
 	must.OK(t, err)
 
 	d := f.attempted(w, id, 1)
-	if d.Status != ledger.DeliverySucceeded || d.History[0].Response.Body != "ok, as ********" ||
+	if d.Status != outbound.DeliverySucceeded || d.History[0].Response.Body != "ok, as ********" ||
 		d.History[0].Response.Headers["X-Echo"][0] != "********" {
 		t.Errorf("delivery %+v", d)
 	}
@@ -125,7 +125,7 @@ func TestReceiversVerify(t *testing.T) {
 			})
 
 			d := f.attempted(w, id, 1)
-			if d.Status != ledger.DeliverySucceeded {
+			if d.Status != outbound.DeliverySucceeded {
 				t.Fatalf("delivery %+v", d)
 			}
 			got := r.all()[0]
@@ -164,7 +164,7 @@ func TestRotation(t *testing.T) {
 		return r.all()[before]
 	}
 
-	fresh := ledger.NewWebhookSecret()
+	fresh := outbound.NewWebhookSecret()
 	_, err := f.RotateWebhook(t.Context(), "acme", "api", w.ID, fresh, time.Hour)
 	must.OK(t, err)
 	both := next()
@@ -177,7 +177,7 @@ func TestRotation(t *testing.T) {
 		}
 	}
 
-	_, err = f.RotateWebhook(t.Context(), "acme", "api", w.ID, ledger.NewWebhookSecret(), 50*time.Millisecond)
+	_, err = f.RotateWebhook(t.Context(), "acme", "api", w.ID, outbound.NewWebhookSecret(), 50*time.Millisecond)
 	must.OK(t, err)
 	time.Sleep(60 * time.Millisecond)
 	after := next()

@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/exchange"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // The limits of a completion. Nobody waits longer for a shell.
@@ -234,10 +235,10 @@ func (q question) ofRepo(ctx context.Context, what string) []cobra.Completion {
 	switch {
 	case what == "WEBHOOK":
 		return distinct(q.c.Webhooks(ctx, name.Org, name.Repo),
-			func(w ledger.Webhook) string { return withNote(w.ID, w.URL) })
+			func(w outbound.Webhook) string { return withNote(w.ID, w.URL) })
 	case what == "DELIVERY" && len(rest) > 0:
 		return distinct(q.c.Deliveries(ctx, name.Org, name.Repo, rest[0], client.DeliveryFilter{}),
-			func(d ledger.Delivery) string { return withNote(d.ID, string(d.Status)+" "+string(d.Type)) })
+			func(d outbound.Delivery) string { return withNote(d.ID, string(d.Status)+" "+string(d.Type)) })
 	case what == "ATTESTATION":
 		return distinct(q.c.Attestations(ctx, name.Org, name.Repo, client.AttestationFilter{}),
 			func(a ledger.AttestationRecord) string {

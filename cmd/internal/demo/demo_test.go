@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -315,9 +316,9 @@ func (v *visitor) checkWebhooks(t *testing.T) {
 		if !h.Active || (h.FailingSince == 0) != works {
 			t.Errorf("webhook %q: active %t, failing since %v", h.Description, h.Active, h.FailingSince)
 		}
-		status := ledger.DeliveryPending
+		status := outbound.DeliveryPending
 		if works {
-			status = ledger.DeliverySucceeded
+			status = outbound.DeliverySucceeded
 		}
 		list := v.api.Deliveries(t.Context(), v.Org, v.story.product, h.ID, client.DeliveryFilter{})
 		deliveries := must.Get(client.Collect(list, 0))(t)

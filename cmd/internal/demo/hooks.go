@@ -11,7 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd/internal/events"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // deliveryTimeout limits how long the story waits for deliveries, which receivers on this
@@ -26,7 +26,7 @@ func (st *stage) subscribe(ctx context.Context, repo, path, description string, 
 	}
 	h := &hook{status: status}
 	h.Webhook, err = st.admin.CreateWebhook(ctx, st.org, repo,
-		ledger.NewWebhook{URL: "http://" + listener.Addr().String() + path, Description: description})
+		outbound.NewWebhook{URL: "http://" + listener.Addr().String() + path, Description: description})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -48,7 +48,7 @@ func (st *stage) awaitDeliveries(ctx context.Context) error {
 	for _, h := range st.hooks {
 		for h.status == http.StatusNoContent {
 			pending, err := client.Collect(
-				st.admin.Deliveries(ctx, h.Org, h.Repo, h.ID, client.DeliveryFilter{Status: ledger.DeliveryPending}), 1)
+				st.admin.Deliveries(ctx, h.Org, h.Repo, h.ID, client.DeliveryFilter{Status: outbound.DeliveryPending}), 1)
 			if err != nil {
 				return err
 			}

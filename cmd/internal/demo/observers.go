@@ -11,7 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd/internal/events"
 	"github.com/ledgerd/ledgerd/internal/terminal"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // observerTimeout limits how long the demo waits for events to reach the observers.
@@ -48,7 +48,7 @@ func newObservers() *observers {
 
 // A hook is a webhook with its receiver in this process.
 type hook struct {
-	ledger.Webhook
+	outbound.Webhook
 	status int // of the receiver's responses
 	server *events.Server
 }

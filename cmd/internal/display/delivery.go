@@ -11,10 +11,11 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // Delivery prints a delivery with its attempts.
-func Delivery(w io.Writer, d ledger.DeliveryRecord) {
+func Delivery(w io.Writer, d outbound.DeliveryRecord) {
 	t := terminal.NewTable(w)
 	t.Row("id", d.ID)
 	t.Row("event", d.Event)
@@ -31,7 +32,7 @@ func Delivery(w io.Writer, d ledger.DeliveryRecord) {
 	}
 }
 
-func attempt(w io.Writer, a ledger.Attempt) {
+func attempt(w io.Writer, a outbound.Attempt) {
 	outcome := "delivered"
 	if a.Error != "" {
 		outcome = terminal.Clean(a.Error)
@@ -59,7 +60,7 @@ func headers(w io.Writer, headers map[string][]string) {
 }
 
 // LastAttempt prints the outcome of a delivery's last attempt.
-func LastAttempt(w io.Writer, record ledger.DeliveryRecord, now time.Time) {
+func LastAttempt(w io.Writer, record outbound.DeliveryRecord, now time.Time) {
 	last := record.History[len(record.History)-1]
 	if last.Error == "" {
 		terminal.Printf(w, "Delivered %s in %d ms: %s\n", record.ID, last.DurationMS, statusText(last.Response.Status))
@@ -94,7 +95,7 @@ func text(w io.Writer, indent, text string) {
 }
 
 // LastOutcome returns the outcome of the last attempt, in a few words.
-func LastOutcome(d ledger.Delivery) string {
+func LastOutcome(d outbound.Delivery) string {
 	switch {
 	case d.LastError != "":
 		return d.LastError

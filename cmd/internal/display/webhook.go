@@ -6,10 +6,11 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // Webhook prints a webhook, without its secret.
-func Webhook(w io.Writer, hook ledger.Webhook) {
+func Webhook(w io.Writer, hook outbound.Webhook) {
 	t := terminal.NewTable(w)
 	t.Row("id", hook.ID)
 	t.Row("repo", hook.Org+"/"+hook.Repo)
@@ -36,7 +37,7 @@ func Webhook(w io.Writer, hook ledger.Webhook) {
 
 // WebhookStatus returns whether a webhook is active, inactive, failing or disabled,
 // and since when.
-func WebhookStatus(w ledger.Webhook) any {
+func WebhookStatus(w outbound.Webhook) any {
 	switch {
 	case w.DisabledReason != "":
 		return terminal.Parts{"disabled", terminal.Since(w.DisabledAt)}

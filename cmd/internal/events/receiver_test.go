@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
@@ -23,7 +24,7 @@ func TestReceiver(t *testing.T) {
 		ping = `{"id":"evt_2","type":"ping","org":"acme","repo":"api","webhook":"whk_1",` +
 			`"timestamp":"2026-11-20T09:00:00.000Z"}`
 	)
-	secret := ledger.NewWebhookSecret()
+	secret := outbound.NewWebhookSecret()
 	for name, test := range map[string]struct {
 		receiver *Receiver
 		method   string
@@ -38,7 +39,7 @@ func TestReceiver(t *testing.T) {
 			"state        api  c0ffee000000  DRAFT → VALIDATING; verified"},
 		"a ping": {&Receiver{Secret: secret}, "POST", "/x", secret, 0, ping, 204,
 			"ping         api  -             test delivery; verified"},
-		"wrong secret": {&Receiver{Secret: secret}, "POST", "/", ledger.NewWebhookSecret(), 0, state,
+		"wrong secret": {&Receiver{Secret: secret}, "POST", "/", outbound.NewWebhookSecret(), 0, state,
 			401, "not verified: X-ledger-Signature does not match"},
 		"not signed": {&Receiver{Secret: secret}, "POST", "/", "", 0, state, 401,
 			"not verified: X-ledger-Signature: got 0 headers, want 1"},
@@ -95,10 +96,10 @@ func TestReceiver(t *testing.T) {
 // TestReceiverAgain checks that a repeated event is marked, and that a delivery that
 // is not verified does not count.
 func TestReceiverAgain(t *testing.T) {
-	secret, body := ledger.NewWebhookSecret(), `{"id":"evt_1","type":"ping","repo":"api"}`
+	secret, body := outbound.NewWebhookSecret(), `{"id":"evt_1","type":"ping","repo":"api"}`
 	var again []bool
 	v := &Receiver{Secret: secret, Received: func(r Receipt) { again = append(again, r.Again) }}
-	for _, signer := range []string{ledger.NewWebhookSecret(), secret, secret} {
+	for _, signer := range []string{outbound.NewWebhookSecret(), secret, secret} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		r.Header.Set(webhook.HeaderSignature, webhook.Sign(signer, time.Now(), []byte(body)))
 		v.ServeHTTP(httptest.NewRecorder(), r)

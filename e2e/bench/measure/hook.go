@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // A Webhook is a run of bench webhook.
@@ -39,7 +40,7 @@ func (b *Webhook) addHooks(ctx context.Context, n int, silent bool) ([]hook, err
 			return nil, err
 		}
 		w, err := c.CreateWebhook(ctx, orgName, repoName,
-			ledger.NewWebhook{URL: receiver.url(), Events: []ledger.EventType{ledger.EventAttestation}})
+			outbound.NewWebhook{URL: receiver.url(), Events: []ledger.EventType{ledger.EventAttestation}})
 		if err != nil {
 			return nil, fmt.Errorf("create a webhook: %w", err)
 		}
@@ -63,7 +64,7 @@ func (b *Webhook) setActive(ctx context.Context, hooks []hook, active bool) erro
 		return err
 	}
 	for _, h := range hooks {
-		if _, err := c.ChangeWebhook(ctx, orgName, repoName, h.id, ledger.WebhookChange{Active: &active}); err != nil {
+		if _, err := c.ChangeWebhook(ctx, orgName, repoName, h.id, outbound.WebhookChange{Active: &active}); err != nil {
 			return fmt.Errorf("change a webhook: %w", err)
 		}
 	}
@@ -86,7 +87,7 @@ func (b *Webhook) finish(ctx context.Context, hooks []hook, each int) (time.Time
 		for pending := true; pending; {
 			pending = false
 			for _, err := range c.Deliveries(
-				ctx, orgName, repoName, h.id, client.DeliveryFilter{Status: ledger.DeliveryPending}) {
+				ctx, orgName, repoName, h.id, client.DeliveryFilter{Status: outbound.DeliveryPending}) {
 				if err != nil {
 					return end, fmt.Errorf("list deliveries: %w", err)
 				}

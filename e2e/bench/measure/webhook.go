@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // Check returns an error if an option is invalid.
@@ -98,7 +99,7 @@ func (b *Webhook) replay(ctx context.Context, webhook string, since ledger.Time)
 	if err != nil {
 		return err
 	}
-	var replayed ledger.Replayed
+	var replayed outbound.Replayed
 	if err := json.Unmarshal([]byte(text), &replayed); err != nil {
 		return fmt.Errorf("read the output of webhook replay: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 )
 
 // A Follower reads the live stream, through restarts of the server.
@@ -99,7 +100,7 @@ func (l *Load) delivered(ctx context.Context, c *client.Client, f *Follower) (ev
 			if err != nil {
 				return 0, err
 			}
-			if d.Status != ledger.DeliverySucceeded || !l.receiver.has(w, d.Event) {
+			if d.Status != outbound.DeliverySucceeded || !l.receiver.has(w, d.Event) {
 				return 0, fmt.Errorf("delivery %s of event %s is %s; has it arrived: %v",
 					d.ID, d.Event, d.Status, l.receiver.has(w, d.Event))
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
@@ -21,20 +21,20 @@ type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
 	secrets map[string]string
-	hooks   map[string]ledger.Webhook // the confirmed ones
+	hooks   map[string]outbound.Webhook // the confirmed ones
 	arrived map[string]map[string]bool
 	refused int // deliveries with a wrong signature
 }
 
 func newReceiver() *receiver {
-	r := &receiver{secrets: make(map[string]string), hooks: make(map[string]ledger.Webhook),
+	r := &receiver{secrets: make(map[string]string), hooks: make(map[string]outbound.Webhook),
 		arrived: make(map[string]map[string]bool)}
 	r.Server = httptest.NewServer(r)
 	return r
 }
 
 // expect is called with a webhook that was created at this receiver.
-func (r *receiver) expect(w ledger.Webhook) {
+func (r *receiver) expect(w outbound.Webhook) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	path := pathOf(w.URL)
@@ -90,14 +90,14 @@ func signedAt(h http.Header) time.Time {
 }
 
 // has reports whether an event has arrived at a webhook.
-func (r *receiver) has(w ledger.Webhook, event string) bool {
+func (r *receiver) has(w outbound.Webhook, event string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.arrived[pathOf(w.URL)][event]
 }
 
 // webhooks returns the webhooks that are known to exist.
-func (r *receiver) webhooks() (list []ledger.Webhook) {
+func (r *receiver) webhooks() (list []outbound.Webhook) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range r.hooks {

@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -184,7 +185,7 @@ func (l *Load) createWebhook(ctx context.Context, c *client.Client, repo string)
 
 	url := fmt.Sprintf("%s/%d", l.receiver.URL, l.serial.Add(1))
 	sent := l.Book.Now()
-	w, err := c.CreateWebhook(ctx, "acme", repo, ledger.NewWebhook{
+	w, err := c.CreateWebhook(ctx, "acme", repo, outbound.NewWebhook{
 		URL: url, Events: pick([][]ledger.EventType{{ledger.EventAttestation, ledger.EventState, ledger.EventPolicy},
 			{ledger.EventState, ledger.EventRadar}}),
 	})

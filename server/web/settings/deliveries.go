@@ -10,17 +10,18 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // A webhookPage shows a webhook and a page of its deliveries.
 type webhookPage struct {
-	Webhook    ledger.Webhook
+	Webhook    outbound.Webhook
 	State      string // of the webhook: active, failing, disabled or inactive
 	Status     string // filter for the deliveries; empty for all
 	Statuses   []string
-	Deliveries []ledger.Delivery
+	Deliveries []outbound.Delivery
 	Next       string
 }
 
@@ -31,17 +32,19 @@ func showWebhook(v *page.Visit) (*page.Response, error) {
 	}
 	status := v.Query("status")
 	p, err := page.Filled(client.Query{Limit: settingsRows, Cursor: v.Query("cursor")},
-		func(q client.Query) (ledger.Page[ledger.Delivery], error) {
+		func(q client.Query) (ledger.Page[outbound.Delivery], error) {
 			return v.API.DeliveriesPage(v.Ctx(), v.Org, v.Repo, webhook.ID,
-				client.DeliveryFilter{Status: ledger.DeliveryStatus(status)}, q)
+				client.DeliveryFilter{Status: outbound.DeliveryStatus(status)}, q)
 		})
 	if err != nil {
 		return nil, err
 	}
 	return v.Page("webhook", "Webhook", webhookPage{
 		Webhook: webhook, State: stateOfWebhook(webhook), Status: status, Deliveries: p.Data,
-		Next:     v.NextPage(p.NextCursor),
-		Statuses: []string{string(ledger.DeliveryPending), string(ledger.DeliverySucceeded), string(ledger.DeliveryFailed)},
+		Next: v.NextPage(p.NextCursor),
+		Statuses: []string{
+			string(outbound.DeliveryPending), string(outbound.DeliverySucceeded), string(outbound.DeliveryFailed),
+		},
 	}), nil
 }
 
@@ -67,7 +70,7 @@ func redeliver(v *page.Visit) (*page.Response, error) {
 
 // afterAttempt redirects to the page of a pending delivery, after its next
 // attempt or deliveryWait.
-func afterAttempt(v *page.Visit, d ledger.Delivery) *page.Response {
+func afterAttempt(v *page.Visit, d outbound.Delivery) *page.Response {
 	ctx, cancel := context.WithTimeout(v.Ctx(), deliveryWait)
 	defer cancel()
 	for done := false; !done; {
@@ -84,8 +87,8 @@ func afterAttempt(v *page.Visit, d ledger.Delivery) *page.Response {
 
 // A deliveryPage shows a delivery with its body and attempts.
 type deliveryPage struct {
-	Delivery ledger.Delivery
-	Webhook  ledger.Webhook
+	Delivery outbound.Delivery
+	Webhook  outbound.Webhook
 	// Body is the indented body. Sent is the body as sent, or empty if it is longer
 	// than maxSentText.
 	Body excerpt
@@ -148,7 +151,7 @@ func showDelivery(v *page.Visit) (*page.Response, error) {
 	return v.Page("delivery", "Delivery", p), nil
 }
 
-func viewOf(a ledger.Attempt) attemptView {
+func viewOf(a outbound.Attempt) attemptView {
 	return attemptView{
 		Number: a.Number, At: a.At, DurationMS: a.DurationMS, Error: plainText(a.Error, maxHeaderText),
 		URL: plainText(a.Request.URL, 2048), RequestHeaders: headerLines(a.Request.Headers),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -16,12 +17,12 @@ type webhooksPage struct{ Webhooks []webhookRow }
 
 // A webhookRow is a webhook with its state.
 type webhookRow struct {
-	ledger.Webhook
+	outbound.Webhook
 	State string
 }
 
 // stateOfWebhook returns active, failing, disabled (by ledgerd) or inactive.
-func stateOfWebhook(w ledger.Webhook) string {
+func stateOfWebhook(w outbound.Webhook) string {
 	switch {
 	case w.Active && w.FailingSince != 0:
 		return "failing"
@@ -49,13 +50,13 @@ func showWebhooks(v *page.Visit) (*page.Response, error) {
 type webhookFormPage struct {
 	Form *page.Form
 	// Webhook is the existing webhook; nil for a new one.
-	Webhook *ledger.Webhook
+	Webhook *outbound.Webhook
 	// Now is the current time in UTC, as a hint for the start of a replay.
 	Now string
 }
 
 // hookForm returns a page with a form about a webhook.
-func hookForm(v *page.Visit, p, title string, f *page.Form, webhook *ledger.Webhook) *page.Response {
+func hookForm(v *page.Visit, p, title string, f *page.Form, webhook *outbound.Webhook) *page.Response {
 	return v.Page(p, title, webhookFormPage{f, webhook, v.Clock().UTC().Format("15:04 on 2 Jan 2006")})
 }
 
@@ -72,14 +73,14 @@ func showWebhookForm(v *page.Visit) (*page.Response, error) {
 
 // A webhookSecretPage shows a webhook with its secret, once.
 type webhookSecretPage struct {
-	Webhook ledger.Webhook
+	Webhook outbound.Webhook
 	// Rotated reports whether the secret replaces an older one.
 	Rotated bool
 }
 
 func createWebhook(v *page.Visit) (*page.Response, error) {
 	f := v.Form()
-	webhook, err := v.API.CreateWebhook(v.Ctx(), v.Org, v.Repo, ledger.NewWebhook{
+	webhook, err := v.API.CreateWebhook(v.Ctx(), v.Org, v.Repo, outbound.NewWebhook{
 		URL: strings.TrimSpace(f.Get("url")), Events: eventsOf(f), Description: strings.TrimSpace(f.Get("description")),
 		Active: new(f.Get("paused") == ""), Authorization: authorizationOf(f),
 	})
@@ -126,7 +127,7 @@ func editWebhookForm(v *page.Visit) (*page.Response, error) {
 func editWebhook(v *page.Visit) (*page.Response, error) {
 	f := v.Form()
 	events := eventsOf(f)
-	change := ledger.WebhookChange{
+	change := outbound.WebhookChange{
 		URL: new(strings.TrimSpace(f.Get("url"))), Events: &events, Description: new(strings.TrimSpace(f.Get("description"))),
 	}
 	given, without := authorizationOf(f), f.Get("without") != ""
@@ -160,7 +161,7 @@ func afterForm(v *page.Visit, f *page.Form, p, title string, err error) (*page.R
 // activateWebhook activates or deactivates a webhook.
 func activateWebhook(v *page.Visit) (*page.Response, error) {
 	f := v.Form()
-	change := ledger.WebhookChange{Active: new(f.Get("active") == "true")}
+	change := outbound.WebhookChange{Active: new(f.Get("active") == "true")}
 	_, err := v.API.ChangeWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), change)
 	return v.Then(err, page.WebhooksPattern, v.Value("id"))
 }
@@ -174,7 +175,7 @@ func rotateWebhookForm(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hookForm(v, "webhook-rotate", "Rotate secret", page.NewForm("overlap", ledger.DefaultOverlap.String()),
+	return hookForm(v, "webhook-rotate", "Rotate secret", page.NewForm("overlap", outbound.DefaultOverlap.String()),
 		&webhook), nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -23,7 +24,7 @@ type delivery struct {
 	public          string
 	event           sql.NullInt64
 	ping            sql.NullString
-	status          ledger.DeliveryStatus
+	status          outbound.DeliveryStatus
 	due, ended      ledger.Time
 	leased          int64
 	attempts, tries int64
@@ -122,8 +123,8 @@ func (o *Org) deliveriesTo(ctx context.Context, r repo, h hook) error {
 
 // problem returns what is wrong with a delivery to a webhook of a repo, or "".
 func (d delivery) problem(o *Org, r repo, h hook) string {
-	pending := d.status == ledger.DeliveryPending
-	switch _, err := ledger.ParseDeliveryStatus(string(d.status)); {
+	pending := d.status == outbound.DeliveryPending
+	switch _, err := outbound.ParseDeliveryStatus(string(d.status)); {
 	case err != nil:
 		return fmt.Sprintf("the status %q is not one of a delivery", d.status)
 	case d.event.Valid == d.ping.Valid:

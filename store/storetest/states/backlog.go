@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -37,9 +38,9 @@ type crowd struct {
 
 func (s suite) newCrowd(t *testing.T, commits int) *crowd {
 	fx := s.newFixture(t)
-	n := ledger.NewWebhook{URL: "https://ci.example.com/ledger"}
+	n := outbound.NewWebhook{URL: "https://ci.example.com/ledger"}
 	must.OK(t, n.Check())
-	w, err := fx.CreateWebhook(t.Context(), "acme", "api", n, ledger.NewWebhookSecret())
+	w, err := fx.CreateWebhook(t.Context(), "acme", "api", n, outbound.NewWebhookSecret())
 	must.OK(t, err)
 	c := &crowd{fx, w.ID}
 	fx.SetContract(agingPolicy)

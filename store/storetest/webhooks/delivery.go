@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
@@ -54,7 +55,7 @@ func (s suite) TestRedeliverSendsTheSameEventAgain(t *testing.T) {
 	fx.settle(w.ID, first, 200, 0)
 	again, err := fx.Redeliver(t.Context(), "acme", "api", w.ID, first.ID)
 	must.OK(t, err)
-	if again.Status != ledger.DeliveryPending || again.Attempts != 1 {
+	if again.Status != outbound.DeliveryPending || again.Attempts != 1 {
 		t.Errorf("after redelivery it is %+v", again)
 	}
 	second := fx.claim(w.ID, 1)
@@ -113,20 +114,20 @@ func (s suite) TestDeliveriesAreListedNewestFirst(t *testing.T) {
 		want   int
 	}{
 		{"all", store.DeliveryFilter{}, 9},
-		{"pending", store.DeliveryFilter{Status: ledger.DeliveryPending}, 3},
-		{"succeeded", store.DeliveryFilter{Status: ledger.DeliverySucceeded}, 3},
-		{"failed", store.DeliveryFilter{Status: ledger.DeliveryFailed}, 3},
+		{"pending", store.DeliveryFilter{Status: outbound.DeliveryPending}, 3},
+		{"succeeded", store.DeliveryFilter{Status: outbound.DeliverySucceeded}, 3},
+		{"failed", store.DeliveryFilter{Status: outbound.DeliveryFailed}, 3},
 		{"of an event", store.DeliveryFilter{Event: due[2].Event}, 1},
-		{"of an event, pending", store.DeliveryFilter{Event: due[2].Event, Status: ledger.DeliveryPending}, 0},
-		{"of an event, succeeded", store.DeliveryFilter{Event: due[2].Event, Status: ledger.DeliverySucceeded}, 1},
+		{"of an event, pending", store.DeliveryFilter{Event: due[2].Event, Status: outbound.DeliveryPending}, 0},
+		{"of an event, succeeded", store.DeliveryFilter{Event: due[2].Event, Status: outbound.DeliverySucceeded}, 1},
 		{"of a ping", store.DeliveryFilter{Event: ping.Event}, 1},
-		{"of a ping, failed", store.DeliveryFilter{Event: ping.Event, Status: ledger.DeliveryFailed}, 0},
+		{"of a ping, failed", store.DeliveryFilter{Event: ping.Event, Status: outbound.DeliveryFailed}, 0},
 		{"of an unknown event", store.DeliveryFilter{Event: "evt_none"}, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := fx.deliveries(w.ID, test.filter)
-			newestFirst := slices.IsSortedFunc(got, func(a, b ledger.Delivery) int { return int(b.CreatedAt - a.CreatedAt) })
+			newestFirst := slices.IsSortedFunc(got, func(a, b outbound.Delivery) int { return int(b.CreatedAt - a.CreatedAt) })
 			if len(got) != test.want || !newestFirst {
 				t.Errorf("%d deliveries, newest first: %v; want %d", len(got), newestFirst, test.want)
 			}

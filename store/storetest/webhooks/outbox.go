@@ -8,22 +8,23 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 const hookURL = "https://ci.example.com/ledger"
 
-func (fx *fixture) webhook(types ...ledger.EventType) ledger.Webhook {
+func (fx *fixture) webhook(types ...ledger.EventType) outbound.Webhook {
 	fx.T.Helper()
-	n := ledger.NewWebhook{URL: hookURL, Events: types}
+	n := outbound.NewWebhook{URL: hookURL, Events: types}
 	must.OK(fx.T, n.Check())
-	w, err := fx.CreateWebhook(fx.T.Context(), "acme", "api", n, ledger.NewWebhookSecret())
+	w, err := fx.CreateWebhook(fx.T.Context(), "acme", "api", n, outbound.NewWebhookSecret())
 	must.OK(fx.T, err)
 	return w
 }
 
-func (fx *fixture) claim(webhook string, limit int) []ledger.DueDelivery {
+func (fx *fixture) claim(webhook string, limit int) []outbound.DueDelivery {
 	fx.T.Helper()
 	_, due, err := fx.Claim(fx.T.Context(), webhook, limit, 30*time.Second)
 	must.OK(fx.T, err)
@@ -32,52 +33,52 @@ func (fx *fixture) claim(webhook string, limit int) []ledger.DueDelivery {
 
 // outcome returns the outcome of an attempt now whose response has an HTTP status. If
 // the attempt failed, the next one is due after retry; 0 means no retry.
-func (fx *fixture) outcome(webhook string, d ledger.DueDelivery, status int, retry time.Duration) ledger.Outcome {
-	o := ledger.Outcome{
-		Webhook: webhook, Delivery: d.ID, Status: ledger.DeliverySucceeded, Tries: d.Tries, Lease: d.Lease,
-		Attempt: ledger.Attempt{At: fx.Now(), Request: ledger.AttemptRequest{URL: hookURL},
-			Response: ledger.AttemptResponse{Status: status}},
+func (fx *fixture) outcome(webhook string, d outbound.DueDelivery, status int, retry time.Duration) outbound.Outcome {
+	o := outbound.Outcome{
+		Webhook: webhook, Delivery: d.ID, Status: outbound.DeliverySucceeded, Tries: d.Tries, Lease: d.Lease,
+		Attempt: outbound.Attempt{At: fx.Now(), Request: outbound.AttemptRequest{URL: hookURL},
+			Response: outbound.AttemptResponse{Status: status}},
 	}
 	if status == 200 {
 		return o
 	}
 	o.Attempt.Error = fmt.Sprintf("the receiver returned %d", status)
-	o.Status = ledger.DeliveryFailed
+	o.Status = outbound.DeliveryFailed
 	switch {
 	case status == 410:
 		o.Disable = o.Attempt.Error
 	case retry > 0:
-		o.Status, o.RetryAt = ledger.DeliveryPending, fx.Now().Add(retry)
+		o.Status, o.RetryAt = outbound.DeliveryPending, fx.Now().Add(retry)
 	}
 	return o
 }
 
-func (fx *fixture) record(o ledger.Outcome) {
+func (fx *fixture) record(o outbound.Outcome) {
 	fx.T.Helper()
-	must.OK(fx.T, fx.RecordOutcomes(fx.T.Context(), []ledger.Outcome{o}, 5*24*time.Hour))
+	must.OK(fx.T, fx.RecordOutcomes(fx.T.Context(), []outbound.Outcome{o}, 5*24*time.Hour))
 }
 
 // settle records the outcome of an attempt, as outcome returns it.
-func (fx *fixture) settle(webhook string, d ledger.DueDelivery, status int, retry time.Duration) {
+func (fx *fixture) settle(webhook string, d outbound.DueDelivery, status int, retry time.Duration) {
 	fx.T.Helper()
 	fx.record(fx.outcome(webhook, d, status, retry))
 }
 
-func (fx *fixture) change(webhook string, c ledger.WebhookChange) ledger.Webhook {
+func (fx *fixture) change(webhook string, c outbound.WebhookChange) outbound.Webhook {
 	fx.T.Helper()
 	w, err := fx.ChangeWebhook(fx.T.Context(), "acme", "api", webhook, c)
 	must.OK(fx.T, err)
 	return w
 }
 
-func (fx *fixture) delivery(webhook, id string) ledger.DeliveryRecord {
+func (fx *fixture) delivery(webhook, id string) outbound.DeliveryRecord {
 	fx.T.Helper()
 	d, err := fx.Delivery(fx.T.Context(), "acme", "api", webhook, id)
 	must.OK(fx.T, err)
 	return d
 }
 
-func (fx *fixture) redeliver(webhook, id string) ledger.Delivery {
+func (fx *fixture) redeliver(webhook, id string) outbound.Delivery {
 	fx.T.Helper()
 	d, err := fx.Redeliver(fx.T.Context(), "acme", "api", webhook, id)
 	must.OK(fx.T, err)
@@ -91,9 +92,9 @@ func (fx *fixture) replay(webhook string, since ledger.Time) int64 {
 	return queued
 }
 
-func (fx *fixture) deliveries(webhook string, f store.DeliveryFilter) []ledger.Delivery {
+func (fx *fixture) deliveries(webhook string, f store.DeliveryFilter) []outbound.Delivery {
 	fx.T.Helper()
-	var list []ledger.Delivery
+	var list []outbound.Delivery
 	for f.Limit = 2; ; {
 		page, err := fx.Deliveries(fx.T.Context(), "acme", "api", webhook, f)
 		must.OK(fx.T, err)
@@ -104,7 +105,7 @@ func (fx *fixture) deliveries(webhook string, f store.DeliveryFilter) []ledger.D
 	}
 }
 
-func (fx *fixture) getWebhook(id string) ledger.Webhook {
+func (fx *fixture) getWebhook(id string) outbound.Webhook {
 	fx.T.Helper()
 	w, err := fx.Webhook(fx.T.Context(), "acme", "api", id)
 	must.OK(fx.T, err)
@@ -112,7 +113,7 @@ func (fx *fixture) getWebhook(id string) ledger.Webhook {
 }
 
 // types returns the event types of deliveries, in order.
-func types(due []ledger.DueDelivery) []ledger.EventType {
+func types(due []outbound.DueDelivery) []ledger.EventType {
 	var list []ledger.EventType
 	for _, d := range due {
 		list = append(list, d.Type)
@@ -126,12 +127,12 @@ func (s suite) TestAnEventIsQueuedForMatchingWebhooks(t *testing.T) {
 	_, err := fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "web"}, "host")
 	must.OK(t, err)
 	other, err := fx.CreateWebhook(
-		t.Context(), "acme", "web", ledger.NewWebhook{URL: "https://x.example",
+		t.Context(), "acme", "web", outbound.NewWebhook{URL: "https://x.example",
 			Events: ledger.EventTypesFor(ledger.Read)}, "whsec_x")
 	must.OK(t, err)
 	all, onlyState, inactive := fx.webhook(), fx.webhook(ledger.EventState), fx.webhook()
 	last := fx.webhook(ledger.EventAttestation)
-	_, err = fx.ChangeWebhook(t.Context(), "acme", "api", inactive.ID, ledger.WebhookChange{Active: new(false)})
+	_, err = fx.ChangeWebhook(t.Context(), "acme", "api", inactive.ID, outbound.WebhookChange{Active: new(false)})
 	must.OK(t, err)
 	fx.TakeQueued()
 
@@ -170,9 +171,11 @@ func (s suite) TestAChangeOfAWebhookIsSignalled(t *testing.T) {
 		changed bool
 	}{
 		{"a delivery", func() { fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass) }, false},
-		{"another URL", func() { fx.change(w.ID, ledger.WebhookChange{URL: new("https://other.example")}) }, true},
-		{"the previous URL", func() { fx.change(w.ID, ledger.WebhookChange{URL: new(hookURL)}) }, true},
-		{"other events", func() { fx.change(w.ID, ledger.WebhookChange{Events: new([]ledger.EventType{ledger.EventState})}) },
+		{"another URL", func() { fx.change(w.ID, outbound.WebhookChange{URL: new("https://other.example")}) }, true},
+		{"the previous URL", func() { fx.change(w.ID, outbound.WebhookChange{URL: new(hookURL)}) }, true},
+		{"other events", func() {
+			fx.change(w.ID, outbound.WebhookChange{Events: new([]ledger.EventType{ledger.EventState})})
+		},
 			true},
 		{"another secret", func() {
 			_, err := fx.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_new", 0)
@@ -269,7 +272,7 @@ func (s suite) TestAttemptsAreRecordedAndRetriesWait(t *testing.T) {
 	}
 	rec, err := fx.Delivery(t.Context(), "acme", "api", w.ID, d.ID)
 	must.OK(t, err)
-	if rec.Status != ledger.DeliverySucceeded || rec.Attempts != 2 || rec.NextAttemptAt != 0 || rec.LastStatus != 200 ||
+	if rec.Status != outbound.DeliverySucceeded || rec.Attempts != 2 || rec.NextAttemptAt != 0 || rec.LastStatus != 200 ||
 		rec.LastError != "" {
 		t.Errorf("the delivery is %+v, want success on the second attempt", rec.Delivery)
 	}
@@ -280,8 +283,9 @@ func (s suite) TestAttemptsAreRecordedAndRetriesWait(t *testing.T) {
 
 	// A late outcome of a concurrent attempt changes nothing.
 	fx.settle(w.ID, d, 500, time.Minute)
-	if d := fx.deliveries(w.ID, store.DeliveryFilter{})[0]; d.Status != ledger.DeliverySucceeded || d.NextAttemptAt != 0 {
-		t.Errorf("after a late failure it is %+v", d)
+	late := fx.deliveries(w.ID, store.DeliveryFilter{})[0]
+	if late.Status != outbound.DeliverySucceeded || late.NextAttemptAt != 0 {
+		t.Errorf("after a late failure it is %+v", late)
 	}
 }
 
@@ -325,7 +329,7 @@ func (s suite) TestAWebhookIsDisabled(t *testing.T) {
 		_, err := fx.ReplayWebhook(t.Context(), "acme", "api", w.ID, begin)
 		storetest.WantCode(t, err, ledger.CodeWebhookInactive)
 		active := true
-		w, err = fx.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{Active: &active})
+		w, err = fx.ChangeWebhook(t.Context(), "acme", "api", w.ID, outbound.WebhookChange{Active: &active})
 		must.OK(t, err)
 		if !w.Active || w.DisabledReason != "" || w.DisabledAt != 0 || w.FailingSince != 0 {
 			t.Errorf("after reactivation it is %+v", w)
@@ -344,7 +348,7 @@ func (s suite) TestAWebhookIsDisabled(t *testing.T) {
 func (s suite) TestThePreviousSecretSignsDuringTheOverlap(t *testing.T) {
 	fx := s.newFixture(t)
 	w := fx.webhook(ledger.EventAttestation)
-	endpoint := func() ledger.Endpoint {
+	endpoint := func() outbound.Endpoint {
 		e, _, err := fx.Claim(t.Context(), w.ID, 1, time.Second)
 		must.OK(t, err)
 		return e
@@ -375,11 +379,11 @@ func (s suite) TestThePreviousSecretSignsDuringTheOverlap(t *testing.T) {
 // The header is sent, and not shown. It is only for the receiver for which it was given.
 func (s suite) TestAuthorization(t *testing.T) {
 	fx := s.newFixture(t)
-	w, err := fx.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{
+	w, err := fx.CreateWebhook(t.Context(), "acme", "api", outbound.NewWebhook{
 		URL: "https://ci.example.com/ledger", Events: ledger.DefaultEventTypes(), Authorization: "Bearer first",
 	}, "whsec_secret")
 	must.OK(t, err)
-	change := func(c ledger.WebhookChange) error {
+	change := func(c outbound.WebhookChange) error {
 		var err error
 		w, err = fx.ChangeWebhook(t.Context(), "acme", "api", w.ID, c)
 		return err
@@ -392,26 +396,26 @@ func (s suite) TestAuthorization(t *testing.T) {
 			t.Errorf("sends %q and shows %q, want %q and %q", e.Authorization, w.Authorization, header, shown)
 		}
 	}
-	want("Bearer first", ledger.MaskedAuthorization)
+	want("Bearer first", outbound.MaskedAuthorization)
 
-	must.OK(t, change(ledger.WebhookChange{Authorization: new("Bearer second")}))
-	must.OK(t, change(ledger.WebhookChange{URL: new("https://ci.example.com/other"), Description: new("other path")}))
+	must.OK(t, change(outbound.WebhookChange{Authorization: new("Bearer second")}))
+	must.OK(t, change(outbound.WebhookChange{URL: new("https://ci.example.com/other"), Description: new("other path")}))
 	must.Get(fx.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_new", time.Hour))(t)
-	want("Bearer second", ledger.MaskedAuthorization)
+	want("Bearer second", outbound.MaskedAuthorization)
 
 	for _, elsewhere := range []string{
 		"https://evil.example/ledger", "http://ci.example.com/", "https://ci.example.com:444",
 	} {
 		before := w
-		err := change(ledger.WebhookChange{URL: &elsewhere})
+		err := change(outbound.WebhookChange{URL: &elsewhere})
 		storetest.WantCode(t, err, ledger.CodeInvalidField)
 		w = before
 	}
-	want("Bearer second", ledger.MaskedAuthorization)
-	must.OK(t, change(ledger.WebhookChange{URL: new("https://new.example/"), Authorization: new("Bearer third")}))
-	want("Bearer third", ledger.MaskedAuthorization)
-	must.OK(t, change(ledger.WebhookChange{Authorization: new("")}))
-	must.OK(t, change(ledger.WebhookChange{URL: new("https://newer.example/")}))
+	want("Bearer second", outbound.MaskedAuthorization)
+	must.OK(t, change(outbound.WebhookChange{URL: new("https://new.example/"), Authorization: new("Bearer third")}))
+	want("Bearer third", outbound.MaskedAuthorization)
+	must.OK(t, change(outbound.WebhookChange{Authorization: new("")}))
+	must.OK(t, change(outbound.WebhookChange{URL: new("https://newer.example/")}))
 	want("", "")
 }
 
@@ -430,7 +434,7 @@ func (s suite) TestPruning(t *testing.T) {
 	must.OK(t, fx.Prune(t.Context()))
 
 	list := fx.deliveries(w.ID, store.DeliveryFilter{})
-	if len(list) != 2 || slices.ContainsFunc(list, func(d ledger.Delivery) bool { return d.ID == ended.ID }) {
+	if len(list) != 2 || slices.ContainsFunc(list, func(d outbound.Delivery) bool { return d.ID == ended.ID }) {
 		t.Errorf("after Prune: %+v, want the pending delivery and the new one", list)
 	}
 	_, err := fx.Webhook(t.Context(), "acme", "api", deleted.ID)
@@ -479,7 +483,7 @@ func (s suite) TestTheWebhooksOfARepoAreLimited(t *testing.T) {
 	must.OK(t, err)
 	create := func(repo string) error {
 		_, err := fx.CreateWebhook(
-			t.Context(), "acme", repo, ledger.NewWebhook{URL: "https://x.example", Events: ledger.EventTypes()}, "whsec_x")
+			t.Context(), "acme", repo, outbound.NewWebhook{URL: "https://x.example", Events: ledger.EventTypes()}, "whsec_x")
 		return err
 	}
 	for range 49 {

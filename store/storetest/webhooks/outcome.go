@@ -9,29 +9,30 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/outbound"
 	"github.com/ledgerd/ledgerd/store"
 )
 
 // The outcome of an attempt at a previous URL, or from before the webhook was
 // reactivated, is recorded, but does not change the state of the webhook.
 func (s suite) TestALateOutcomeDoesNotAffectAChangedWebhook(t *testing.T) {
-	elsewhere := ledger.WebhookChange{URL: new("https://other.example")}
+	elsewhere := outbound.WebhookChange{URL: new("https://other.example")}
 	tests := []struct {
 		name   string
-		change []ledger.WebhookChange
+		change []outbound.WebhookChange
 		status int
-		want   ledger.DeliveryStatus
+		want   outbound.DeliveryStatus
 	}{
 		// Pending, since the new URL has not refused it.
-		{"410 of the old URL", []ledger.WebhookChange{elsewhere}, 410, ledger.DeliveryPending},
-		{"failure of the old URL", []ledger.WebhookChange{elsewhere}, 500, ledger.DeliveryFailed},
-		{"success of the old URL", []ledger.WebhookChange{elsewhere}, 200, ledger.DeliverySucceeded},
-		{"410 before it was deactivated", []ledger.WebhookChange{{Active: new(false)}, {Active: new(true)}}, 410,
-			ledger.DeliveryFailed},
-		{"failure before it was deactivated", []ledger.WebhookChange{{Active: new(false)}, {Active: new(true)}}, 500,
-			ledger.DeliveryFailed},
-		{"410 before the URL changed and changed back", []ledger.WebhookChange{elsewhere, {URL: new(hookURL)}}, 410,
-			ledger.DeliveryFailed},
+		{"410 of the old URL", []outbound.WebhookChange{elsewhere}, 410, outbound.DeliveryPending},
+		{"failure of the old URL", []outbound.WebhookChange{elsewhere}, 500, outbound.DeliveryFailed},
+		{"success of the old URL", []outbound.WebhookChange{elsewhere}, 200, outbound.DeliverySucceeded},
+		{"410 before it was deactivated", []outbound.WebhookChange{{Active: new(false)}, {Active: new(true)}}, 410,
+			outbound.DeliveryFailed},
+		{"failure before it was deactivated", []outbound.WebhookChange{{Active: new(false)}, {Active: new(true)}}, 500,
+			outbound.DeliveryFailed},
+		{"410 before the URL changed and changed back", []outbound.WebhookChange{elsewhere, {URL: new(hookURL)}}, 410,
+			outbound.DeliveryFailed},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -117,11 +118,11 @@ func (s suite) TestALateOutcomeDoesNotEndALease(t *testing.T) {
 
 			fx.settle(w.ID, second, 200, 0) // also late, but a success
 			d := fx.delivery(w.ID, first.ID)
-			if d.Status != ledger.DeliverySucceeded || len(d.History) != 2 {
+			if d.Status != outbound.DeliverySucceeded || len(d.History) != 2 {
 				t.Errorf("the delivery is %+v, want success on the second attempt", d)
 			}
 			fx.settle(w.ID, third[0], 500, time.Hour)
-			if d := fx.delivery(w.ID, first.ID); d.Status != ledger.DeliverySucceeded || len(d.History) != 3 {
+			if d := fx.delivery(w.ID, first.ID); d.Status != outbound.DeliverySucceeded || len(d.History) != 3 {
 				t.Errorf("after a failed third attempt the delivery is %+v, want success", d)
 			}
 		})
@@ -133,11 +134,11 @@ func (s suite) TestRedeliverDuringTheLastAttemptStartsOver(t *testing.T) {
 		name   string
 		status int
 		retry  time.Duration
-		want   ledger.DeliveryStatus
+		want   outbound.DeliveryStatus
 	}{
-		{"the attempt fails", 500, 0, ledger.DeliveryPending},
-		{"the attempt fails, with a retry tomorrow", 500, 24 * time.Hour, ledger.DeliveryPending},
-		{"the attempt succeeds", 200, 0, ledger.DeliverySucceeded},
+		{"the attempt fails", 500, 0, outbound.DeliveryPending},
+		{"the attempt fails, with a retry tomorrow", 500, 24 * time.Hour, outbound.DeliveryPending},
+		{"the attempt succeeds", 200, 0, outbound.DeliverySucceeded},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fx := s.newFixture(t)
@@ -146,7 +147,7 @@ func (s suite) TestRedeliverDuringTheLastAttemptStartsOver(t *testing.T) {
 			fx.settle(w.ID, fx.claim(w.ID, 1)[0], 500, time.Second)
 			fx.Clock.Advance(time.Second)
 			last := fx.claim(w.ID, 1)[0]
-			if d := fx.redeliver(w.ID, last.ID); d.Status != ledger.DeliveryPending || d.NextAttemptAt != 0 {
+			if d := fx.redeliver(w.ID, last.ID); d.Status != outbound.DeliveryPending || d.NextAttemptAt != 0 {
 				t.Errorf("after redelivery it is %+v, want pending and leased", d)
 			}
 
@@ -155,7 +156,7 @@ func (s suite) TestRedeliverDuringTheLastAttemptStartsOver(t *testing.T) {
 				t.Errorf("it is %+v, want %s after two attempts", d.Delivery, test.want)
 			}
 			again := fx.claim(w.ID, 1)
-			if test.want == ledger.DeliverySucceeded {
+			if test.want == outbound.DeliverySucceeded {
 				if len(again) != 0 {
 					t.Errorf("claimed %+v after a success", again)
 				}
@@ -179,7 +180,7 @@ func (s suite) TestPingsAndRedeliveriesGoFirst(t *testing.T) {
 	ping, err := fx.PingWebhook(t.Context(), "acme", "api", w.ID)
 	must.OK(t, err)
 	again := fx.redeliver(w.ID, failed.ID)
-	for _, d := range []ledger.Delivery{ping, again, fx.delivery(w.ID, ping.ID).Delivery,
+	for _, d := range []outbound.Delivery{ping, again, fx.delivery(w.ID, ping.ID).Delivery,
 		fx.delivery(w.ID, again.ID).Delivery} {
 		if d.NextAttemptAt != fx.Now() {
 			t.Errorf("%s: next attempt at %s, want now", d.ID, d.NextAttemptAt)
@@ -202,7 +203,7 @@ func (s suite) TestTheTimeOfTheNextAttempt(t *testing.T) {
 	fx.NewSigner("cn=ci,ou=build,o=acme").Attest(sha(0), "test:go", ledger.Pass)
 	begin := fx.Now()
 
-	var d ledger.DueDelivery
+	var d outbound.DueDelivery
 	for _, test := range []struct {
 		name string
 		do   func()
@@ -211,8 +212,8 @@ func (s suite) TestTheTimeOfTheNextAttempt(t *testing.T) {
 		{"pending", func() {}, begin},
 		{"leased", func() { d = fx.claim(w.ID, 1)[0] }, 0},
 		{"failed once", func() { fx.settle(w.ID, d, 500, time.Hour) }, begin.Add(time.Hour)},
-		{"inactive", func() { fx.change(w.ID, ledger.WebhookChange{Active: new(false)}) }, 0},
-		{"active again", func() { fx.change(w.ID, ledger.WebhookChange{Active: new(true)}) }, begin.Add(time.Hour)},
+		{"inactive", func() { fx.change(w.ID, outbound.WebhookChange{Active: new(false)}) }, 0},
+		{"active again", func() { fx.change(w.ID, outbound.WebhookChange{Active: new(true)}) }, begin.Add(time.Hour)},
 		{"redelivered", func() { d.ID = fx.redeliver(w.ID, fx.deliveries(w.ID, store.DeliveryFilter{})[0].ID).ID }, begin},
 		{"delivered", func() { fx.settle(w.ID, fx.claim(w.ID, 1)[0], 200, 0) }, 0},
 	} {
@@ -230,10 +231,10 @@ func (s suite) TestTheReasonForDisablingIsNotLogged(t *testing.T) {
 	w := fx.webhook()
 	must.OK(t, fx.Close())
 	fx.Open(store.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	must.OK(t, fx.RecordOutcomes(t.Context(), []ledger.Outcome{{
-		Webhook: w.ID, Delivery: "dlv_none", Status: ledger.DeliveryFailed,
+	must.OK(t, fx.RecordOutcomes(t.Context(), []outbound.Outcome{{
+		Webhook: w.ID, Delivery: "dlv_none", Status: outbound.DeliveryFailed,
 		Disable: "redirect to https://x.example/?token=hunter2",
-		Attempt: ledger.Attempt{At: fx.Now(), Error: "410", Request: ledger.AttemptRequest{URL: hookURL}},
+		Attempt: outbound.Attempt{At: fx.Now(), Error: "410", Request: outbound.AttemptRequest{URL: hookURL}},
 	}}, 0))
 	if text := log.String(); !strings.Contains(text, w.ID) || strings.Contains(text, "hunter2") {
 		t.Errorf("the log is %q, want only the id", text)
@@ -249,8 +250,8 @@ func (s suite) TestOutcomesAfterThatOfADeletedWebhook(t *testing.T) {
 	must.OK(t, fx.DeleteWebhook(t.Context(), "acme", "api", deleted.ID))
 
 	must.OK(t, fx.RecordOutcomes(t.Context(),
-		[]ledger.Outcome{fx.outcome(deleted.ID, lost, 200, 0), fx.outcome(w.ID, d, 200, 0)}, 0))
-	if got := fx.delivery(w.ID, d.ID).Status; got != ledger.DeliverySucceeded {
+		[]outbound.Outcome{fx.outcome(deleted.ID, lost, 200, 0), fx.outcome(w.ID, d, 200, 0)}, 0))
+	if got := fx.delivery(w.ID, d.ID).Status; got != outbound.DeliverySucceeded {
 		t.Errorf("the delivery is %s, want succeeded", got)
 	}
 }

@@ -1,4 +1,4 @@
-package ledger
+package outbound
 
 import (
 	"encoding/base64"
@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
 
 func TestWebhookURLs(t *testing.T) {
@@ -18,7 +21,7 @@ func TestWebhookURLs(t *testing.T) {
 		if err := n.Check(); err != nil {
 			t.Errorf("%.60s: %v", url, err)
 		}
-		if !slices.Equal(n.Events, []EventType{EventAttestation, EventState, EventPolicy}) {
+		if !slices.Equal(n.Events, []ledger.EventType{ledger.EventAttestation, ledger.EventState, ledger.EventPolicy}) {
 			t.Errorf("default events: got %s", n.Events)
 		}
 	}
@@ -32,7 +35,7 @@ func TestWebhookURLs(t *testing.T) {
 		"https://ci.example.com/\n", "https://ci.example.com/" + strings.Repeat("a", 2026),
 	} {
 		err := (&NewWebhook{URL: url}).Check()
-		wantFieldFault(t, err, "url")
+		ledgertest.WantField(t, err, "url")
 		if err != nil && strings.Contains(err.Error(), "pw") {
 			t.Errorf("the error contains the password: %v", err)
 		}
@@ -69,7 +72,7 @@ func TestWebhookHostsAreStoredInASCII(t *testing.T) {
 		"https://bücher.example/" + strings.Repeat("a", 2048-len("https://bücher.example/")),
 	} {
 		n := NewWebhook{URL: given}
-		wantFieldFault(t, n.Check(), "url")
+		ledgertest.WantField(t, n.Check(), "url")
 		if n.URL != given {
 			t.Errorf("%s: the refused URL became %s", given, n.URL)
 		}
@@ -91,7 +94,7 @@ func TestAuthorizationOfWebhooks(t *testing.T) {
 			if valid && err != nil {
 				t.Errorf("%.40q: %v", value, err)
 			} else if !valid {
-				wantFieldFault(t, err, "authorization")
+				ledgertest.WantField(t, err, "authorization")
 			}
 			if err != nil && strings.Contains(err.Error(), "abc") {
 				t.Errorf("the error contains the value: %v", err)
@@ -115,17 +118,19 @@ func TestWebhookKey(t *testing.T) {
 func TestWebhookChecks(t *testing.T) {
 	for field, change := range map[string][]WebhookChange{
 		"events": {
-			{Events: &[]EventType{}}, {Events: &[]EventType{"attestations"}}, {Events: &[]EventType{EventPing}},
-			{Events: &[]EventType{EventState, EventRadar, EventState}}, {Events: &[]EventType{""}},
+			{Events: &[]ledger.EventType{}}, {Events: &[]ledger.EventType{"attestations"}},
+			{Events: &[]ledger.EventType{ledger.EventPing}},
+			{Events: &[]ledger.EventType{ledger.EventState, ledger.EventRadar, ledger.EventState}},
+			{Events: &[]ledger.EventType{""}},
 		},
 		"description": {{Description: new(strings.Repeat("é", 501))}, {Description: new("two\nlines")}},
 	} {
 		for _, c := range change {
-			wantFieldFault(t, c.Check(), field)
+			ledgertest.WantField(t, c.Check(), field)
 		}
 	}
 	for _, c := range []WebhookChange{
-		{}, {Active: new(false)}, {Events: &[]EventType{EventRadar}}, {Description: new("")},
+		{}, {Active: new(false)}, {Events: &[]ledger.EventType{ledger.EventRadar}}, {Description: new("")},
 		{Description: new(strings.Repeat("é", 500))},
 	} {
 		if err := c.Check(); err != nil {
@@ -136,12 +141,12 @@ func TestWebhookChecks(t *testing.T) {
 
 func TestRotationCheck(t *testing.T) {
 	for name, test := range map[string]struct {
-		given *Duration
+		given *ledger.Duration
 		want  time.Duration
 	}{
 		"default":     {nil, 24 * time.Hour},
-		"zero":        {new(Duration(0)), 0},
-		"the longest": {new(Duration(30 * day)), 30 * day},
+		"zero":        {new(ledger.Duration(0)), 0},
+		"the longest": {new(ledger.Duration(30 * day)), 30 * day},
 	} {
 		r := Rotation{test.given}
 		if err := r.Check(); err != nil || r.Overlap.Std() != test.want {
@@ -149,19 +154,19 @@ func TestRotationCheck(t *testing.T) {
 		}
 	}
 	for _, overlap := range []time.Duration{30*day + time.Millisecond, -time.Second} {
-		wantFieldFault(t, (&Rotation{new(Duration(overlap))}).Check(), "overlap")
+		ledgertest.WantField(t, (&Rotation{new(ledger.Duration(overlap))}).Check(), "overlap")
 	}
 }
 
 func TestReplayCheck(t *testing.T) {
-	const now = Time(1_800_000_000_000)
-	for _, since := range []Time{1, now - 1, now} {
+	const now = ledger.Time(1_800_000_000_000)
+	for _, since := range []ledger.Time{1, now - 1, now} {
 		if err := (Replay{since}).Check(now); err != nil {
 			t.Errorf("%s: %v", since, err)
 		}
 	}
-	for _, since := range []Time{0, now + 1} {
-		wantFieldFault(t, Replay{since}.Check(now), "since")
+	for _, since := range []ledger.Time{0, now + 1} {
+		ledgertest.WantField(t, Replay{since}.Check(now), "since")
 	}
 }
 

@@ -1,4 +1,5 @@
-package ledger
+// Package outbound has the webhooks to which the events of a repo are posted, and their deliveries.
+package outbound
 
 import (
 	"crypto/rand"
@@ -8,9 +9,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
@@ -20,21 +23,21 @@ const FailuresBeforePause = 5
 
 // A Webhook is a URL to which the events of one repo are posted.
 type Webhook struct {
-	ID          string      `json:"id"`
-	Org         string      `json:"org"`
-	Repo        string      `json:"repo"`
-	URL         string      `json:"url"`
-	Events      []EventType `json:"events"`
-	Active      bool        `json:"active"`
-	Description string      `json:"description"`
-	CreatedAt   Time        `json:"created_at"`
+	ID          string             `json:"id"`
+	Org         string             `json:"org"`
+	Repo        string             `json:"repo"`
+	URL         string             `json:"url"`
+	Events      []ledger.EventType `json:"events"`
+	Active      bool               `json:"active"`
+	Description string             `json:"description"`
+	CreatedAt   ledger.Time        `json:"created_at"`
 	// DisabledReason is why ledgerd disabled the webhook; empty if it did not.
-	DisabledReason string `json:"disabled_reason,omitzero"`
-	DisabledAt     Time   `json:"disabled_at,omitzero"`
+	DisabledReason string      `json:"disabled_reason,omitzero"`
+	DisabledAt     ledger.Time `json:"disabled_at,omitzero"`
 	// FailingSince is when the first attempt after the last success failed.
-	FailingSince Time `json:"failing_since,omitzero"`
+	FailingSince ledger.Time `json:"failing_since,omitzero"`
 	// PreviousSecretUntil is when the previous secret stops signing.
-	PreviousSecretUntil Time `json:"previous_secret_until,omitzero"`
+	PreviousSecretUntil ledger.Time `json:"previous_secret_until,omitzero"`
 	// Authorization is MaskedAuthorization if deliveries have an Authorization header.
 	Authorization string `json:"authorization,omitzero"`
 	// Secret is the signing secret. It is set only in the response that created it.
@@ -53,9 +56,9 @@ func (w Webhook) Origin() string {
 // A NewWebhook is the body of a request to create a webhook.
 type NewWebhook struct {
 	URL string `json:"url"`
-	// Events are the event types to send. The default is DefaultEventTypes.
-	Events      []EventType `json:"events,omitzero"`
-	Description string      `json:"description,omitzero"`
+	// Events are the event types to send. The default is ledger.DefaultEventTypes.
+	Events      []ledger.EventType `json:"events,omitzero"`
+	Description string             `json:"description,omitzero"`
 	// Authorization is the value of the Authorization header of deliveries. By default they have none.
 	Authorization string `json:"authorization,omitzero"`
 	// Active defaults to true.
@@ -65,9 +68,9 @@ type NewWebhook struct {
 // A WebhookChange is the body of a request to update a webhook. Nil fields are not
 // changed. Activating a webhook clears its DisabledReason.
 type WebhookChange struct {
-	URL         *string      `json:"url,omitzero"`
-	Events      *[]EventType `json:"events,omitzero"`
-	Description *string      `json:"description,omitzero"`
+	URL         *string             `json:"url,omitzero"`
+	Events      *[]ledger.EventType `json:"events,omitzero"`
+	Description *string             `json:"description,omitzero"`
 	// Authorization is the value of the Authorization header of deliveries. If it is empty, they have none.
 	Authorization *string `json:"authorization,omitzero"`
 	Active        *bool   `json:"active,omitzero"`
@@ -86,7 +89,7 @@ const (
 // default if it is nil, and writes the host of URL in ASCII.
 func (n *NewWebhook) Check() error {
 	if n.Events == nil {
-		n.Events = DefaultEventTypes()
+		n.Events = ledger.DefaultEventTypes()
 	}
 	return WebhookChange{
 		URL: &n.URL, Events: &n.Events, Description: &n.Description, Authorization: &n.Authorization,
@@ -105,10 +108,12 @@ func (c WebhookChange) Check() error {
 			return err
 		}
 	}
+
 	if c.Description != nil {
 		if d := *c.Description; utf8.RuneCountInString(d) > maxWebhookDescription ||
 			strings.ContainsFunc(d, unicode.IsControl) {
-			return FieldErrorf(CodeInvalidField, "description", "use one line of at most %d characters", maxWebhookDescription)
+			return ledger.FieldErrorf(ledger.CodeInvalidField, "description",
+				"use one line of at most %d characters", maxWebhookDescription)
 		}
 	}
 	if c.Authorization != nil {
@@ -132,7 +137,7 @@ func checkAuthorization(header string) error {
 	default:
 		return nil
 	}
-	return FieldErrorf(CodeInvalidField, "authorization", "%s", problem)
+	return ledger.FieldErrorf(ledger.CodeInvalidField, "authorization", "%s", problem)
 }
 
 func notPrintable(r rune) bool { return r < ' ' || r > '~' }
@@ -169,20 +174,20 @@ func checkWebhookURL(given *string) error {
 		*given = ascii
 		return nil
 	}
-	return FieldErrorf(CodeInvalidField, "url", "%s", problem)
+	return ledger.FieldErrorf(ledger.CodeInvalidField, "url", "%s", problem)
 }
 
-func checkWebhookEvents(types []EventType) error {
+func checkWebhookEvents(types []ledger.EventType) error {
 	if len(types) == 0 {
-		return FieldErrorf(CodeInvalidField, "events",
-			"use at least one of %s (to stop deliveries, deactivate the webhook)", typeNames("and"))
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "events",
+			"use at least one of %s (to stop deliveries, deactivate the webhook)", ledger.EventTypeNames("and"))
 	}
 	for i, t := range types {
-		if _, err := ParseEventType(string(t)); err != nil {
-			return FieldErrorf(CodeInvalidField, "events", "%v", err)
+		if _, err := ledger.ParseEventType(string(t)); err != nil {
+			return ledger.FieldErrorf(ledger.CodeInvalidField, "events", "%v", err)
 		}
 		if slices.Contains(types[:i], t) {
-			return FieldErrorf(CodeInvalidField, "events", "%s occurs twice", t)
+			return ledger.FieldErrorf(ledger.CodeInvalidField, "events", "%s occurs twice", t)
 		}
 	}
 	return nil
@@ -211,14 +216,17 @@ func WebhookKey(secret string) (key []byte, ok bool) {
 type Rotation struct {
 	// Overlap is how long deliveries are also signed with the old secret. The default is
 	// DefaultOverlap.
-	Overlap *Duration `json:"overlap,omitzero"`
+	Overlap *ledger.Duration `json:"overlap,omitzero"`
 }
 
 // DefaultOverlap is how long deliveries are also signed with the old secret after a
 // rotation, by default.
-const DefaultOverlap = Duration(24 * 3600 * 1e9)
+const DefaultOverlap = ledger.Duration(24 * 3600 * 1e9)
 
-const maxOverlap = 30 * day
+const (
+	day        = 24 * time.Hour
+	maxOverlap = 30 * day
+)
 
 // Check returns a field error if the overlap is out of range, and sets the default if
 // it is nil. An overlap of zero ends the old secret immediately.
@@ -227,7 +235,7 @@ func (r *Rotation) Check() error {
 		r.Overlap = new(DefaultOverlap)
 	}
 	if o := r.Overlap.Std(); o < 0 || o > maxOverlap {
-		return FieldErrorf(CodeInvalidField, "overlap",
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "overlap",
 			"too long: at most %dd (0s ends the old secret immediately)", maxOverlap/day)
 	}
 	return nil
@@ -235,16 +243,16 @@ func (r *Rotation) Check() error {
 
 // A Replay is the body of a request to queue the events since a time again.
 type Replay struct {
-	Since Time `json:"since"`
+	Since ledger.Time `json:"since"`
 }
 
 // Check returns a field error if Since is missing or later than now.
-func (r Replay) Check(now Time) error {
+func (r Replay) Check(now ledger.Time) error {
 	switch {
 	case r.Since == 0:
-		return FieldErrorf(CodeInvalidField, "since", "required (use e.g. 2026-11-20T09:00:00Z)")
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "since", "required (use e.g. 2026-11-20T09:00:00Z)")
 	case r.Since > now:
-		return FieldErrorf(CodeInvalidField, "since", "%s is in the future (now: %s)", r.Since, now)
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "since", "%s is in the future (now: %s)", r.Since, now)
 	}
 	return nil
 }
@@ -254,25 +262,6 @@ type Replayed struct {
 	// Queued counts the deliveries that became pending.
 	Queued int64 `json:"queued"`
 }
-
-// EventPing is the type of a test delivery. It is not an event of the ledger: it is in
-// neither the history nor the stream, and webhooks cannot select it.
-const EventPing EventType = "ping"
-
-// A PingEvent is the body of a ping.
-type PingEvent struct {
-	ID        string    `json:"id"`
-	Type      EventType `json:"type"` // set by Render
-	Org       string    `json:"org"`
-	Repo      string    `json:"repo"`
-	Webhook   string    `json:"webhook"`
-	Timestamp Time      `json:"timestamp"`
-}
-
-// EventType returns EventPing.
-func (PingEvent) EventType() EventType { return EventPing }
-
-func (e PingEvent) typed() Event { e.Type = e.EventType(); return e }
 
 // A DeliveryStatus is the status of a delivery.
 type DeliveryStatus string
@@ -295,17 +284,17 @@ func ParseDeliveryStatus(name string) (DeliveryStatus, error) {
 
 // A Delivery is the sending of one event to one webhook.
 type Delivery struct {
-	ID      string         `json:"id"`
-	Webhook string         `json:"webhook"`
-	Event   string         `json:"event"`
-	Type    EventType      `json:"type"`
-	Status  DeliveryStatus `json:"status"`
+	ID      string           `json:"id"`
+	Webhook string           `json:"webhook"`
+	Event   string           `json:"event"`
+	Type    ledger.EventType `json:"type"`
+	Status  DeliveryStatus   `json:"status"`
 	// Attempts counts the finished attempts.
-	Attempts  int  `json:"attempts"`
-	CreatedAt Time `json:"created_at"`
+	Attempts  int         `json:"attempts"`
+	CreatedAt ledger.Time `json:"created_at"`
 	// NextAttemptAt is when the next attempt is due. It is zero during an attempt and
 	// while the webhook is inactive.
-	NextAttemptAt Time `json:"next_attempt_at,omitzero"`
+	NextAttemptAt ledger.Time `json:"next_attempt_at,omitzero"`
 	// LastStatus is the HTTP status of the last response; 0 if there was none.
 	LastStatus int `json:"last_status,omitzero"`
 	// LastError is why the last attempt failed; empty if it succeeded.
@@ -323,9 +312,9 @@ type DeliveryRecord struct {
 
 // An Attempt is one request of a delivery and its outcome.
 type Attempt struct {
-	Number     int   `json:"number"` // from 1
-	At         Time  `json:"at"`
-	DurationMS int64 `json:"duration_ms"`
+	Number     int         `json:"number"` // from 1
+	At         ledger.Time `json:"at"`
+	DurationMS int64       `json:"duration_ms"`
 	// Error is why the attempt failed; empty if it succeeded.
 	Error    string          `json:"error,omitzero"`
 	Request  AttemptRequest  `json:"request"`
@@ -359,20 +348,20 @@ type Endpoint struct {
 	PreviousSecret string
 	// Authorization is the value of the Authorization header, or empty.
 	Authorization string
-	PreviousUntil Time
+	PreviousUntil ledger.Time
 }
 
 // A DueDelivery is a delivery that is due, leased to one dispatcher until Lease.
 type DueDelivery struct {
 	ID    string // dlv_…
 	Event string // evt_…
-	Type  EventType
+	Type  ledger.EventType
 	Body  []byte
 	// Attempts counts all earlier attempts. Tries counts those since the delivery was
 	// queued or last redelivered, and determines the delay of the next retry.
 	Attempts int
 	Tries    int
-	Lease    Time
+	Lease    ledger.Time
 }
 
 // An Outcome is the result of one attempt.
@@ -383,11 +372,11 @@ type Outcome struct {
 	// Status is the new status of the delivery.
 	Status DeliveryStatus
 	// RetryAt is when the next attempt is due, if Status is pending.
-	RetryAt Time
+	RetryAt ledger.Time
 	// Disable is why the webhook is to be disabled; empty if it is not.
 	Disable string
 	// Tries and Lease are copied from the DueDelivery. If they no longer match, the
 	// delivery was leased to another dispatcher or redelivered in the meantime.
 	Tries int
-	Lease Time
+	Lease ledger.Time
 }

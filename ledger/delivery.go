@@ -1,0 +1,65 @@
+package ledger
+
+import (
+	"strconv"
+	"strings"
+)
+
+// MaxGaps is the number of gaps that a Delivery lists.
+const MaxGaps = 10
+
+// A Delivery is what a deployment of a commit to an environment ships: the commit, and all that leads to it and not to
+// what runs there.
+type Delivery struct {
+	Environment string `json:"environment"`
+	// Base is what runs there. If it is nil, the ledger does not know, and all below the commit is shipped.
+	Base *DeliveryBase `json:"base"`
+	// Commits is how many are shipped. If TooLong, there are more than are looked at, and none is covered.
+	Commits int  `json:"commits"`
+	TooLong bool `json:"too_long,omitzero"`
+	// Standing is what the evidence gives the commit if each requirement applies that all of them need.
+	Standing State `json:"standing"`
+	// Uncovered is how many are not covered by what the policy asks of each change. Gaps lists the first of them.
+	Uncovered int   `json:"uncovered"`
+	Gaps      []Gap `json:"gaps"`
+}
+
+// A DeliveryBase is the commit that runs in an environment.
+type DeliveryBase struct {
+	Commit string `json:"commit"`
+	// Attestation says so: it is of a deployment that counts or, if IsBaseline, of a baseline.
+	Attestation string `json:"attestation"`
+	IsBaseline  bool   `json:"baseline"`
+}
+
+// A Gap is a commit of a delivery that is not covered.
+type Gap struct {
+	Commit  string   `json:"commit"`
+	Subject string   `json:"subject"` // first line of the commit's message
+	Author  Author   `json:"author"`
+	Reasons []string `json:"reasons"`
+}
+
+// Counts reports whether a deployment counts: its commit is PROMOTABLE, and all that it ships is covered.
+func (d *Delivery) Counts() bool { return d == nil || d.Uncovered == 0 && d.Standing >= Promotable }
+
+// Reasons says what is not covered.
+func (d *Delivery) Reasons() (list []string) {
+	if d == nil || d.Uncovered == 0 {
+		return nil
+	}
+	for _, g := range d.Gaps {
+		list = append(list, Short(g.Commit)+" is not covered: "+strings.Join(g.Reasons, "; "))
+	}
+	switch more := d.Uncovered - len(d.Gaps); {
+	case d.TooLong:
+		list = append(list, "more is shipped to "+d.Environment+" than is looked at")
+	case more > 0:
+		list = append(list, strconv.Itoa(more)+" more commits are not covered")
+	}
+	if d.Base == nil {
+		list = append(list, "it is not known what runs in "+d.Environment+", so all is shipped (to say what runs, use "+
+			"ledgerd environment baseline "+d.Environment+")")
+	}
+	return list
+}
