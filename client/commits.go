@@ -66,10 +66,12 @@ func (c *Client) Commit(ctx context.Context, org, repo, sha string) (ledger.Comm
 }
 
 // CommitFor is like Commit, but answers for one target branch: the requirements are
-// evaluated as if the commit was meant for that branch alone, and TargetState is set.
-func (c *Client) CommitFor(ctx context.Context, org, repo, sha, target string) (ledger.Commit, error) {
+// evaluated as if the commit was meant for that branch alone, and TargetState is set. With an environment, Delivery
+// is set if the policy asks for it. Either may be empty.
+func (c *Client) CommitFor(ctx context.Context, org, repo, sha, target, environment string,
+) (ledger.Commit, error) {
 	commit, _, err := call[ledger.Commit](ctx, c, request{
-		method: http.MethodGet, path: pathOf("orgs", org, "repos", repo, "commits", sha), query: parameters("target", target),
+		method: http.MethodGet, path: pathOf("orgs", org, "repos", repo, "commits", sha), query: parameters("target", target, "env", environment),
 	})
 	return commit, err
 }

@@ -40,12 +40,9 @@ type Gap struct {
 	Reasons []string `json:"reasons"`
 }
 
-// Counts reports whether a deployment counts: its commit is PROMOTABLE, and all that it ships is covered.
-func (d *Delivery) Counts() bool { return d == nil || d.Uncovered == 0 && d.Standing >= Promotable }
-
 // Reasons says what is not covered.
 func (d *Delivery) Reasons() (list []string) {
-	if d == nil || d.Uncovered == 0 {
+	if d.Uncovered == 0 {
 		return nil
 	}
 	for _, g := range d.Gaps {

@@ -201,6 +201,9 @@ type Commit struct {
 	Standing State `json:"standing"`
 	// RolledBack has the rollbacks that keep the commit out of an environment.
 	RolledBack []CommitRollback `json:"rolled_back,omitempty"`
+	// Delivery is what a deployment to the environment of the request ships. It is nil without one, or if the policy
+	// does not ask for it.
+	Delivery *Delivery `json:"delivery,omitzero"`
 	// Requirements holds the status of each requirement at the time of the response,
 	// in the contract's order. In the response to a request for one target branch, they are
 	// evaluated for that branch.
@@ -245,10 +248,16 @@ const (
 // whether the commit has reached the state for that branch.
 func (c *Commit) Reached(s State) bool { return Reached(s, c.AnsweredState(), c.Standing) }
 
-// Gate answers whether the commit has reached a state, and was not rolled back from the environment
-// if that is not empty.
+// Gate answers whether the commit has reached a state, was not rolled back from the environment if that is not empty,
+// and has a delivery there that counts.
 func (c *Commit) Gate(required State, environment string) Gate {
 	g := newGate(required, new(c.AnsweredState()), &c.Standing)
+	if d := c.Delivery; d != nil && d.Environment == environment && d.Uncovered > 0 {
+		g.Reached = false
+		for _, reason := range d.Reasons() {
+			g.add(reason)
+		}
+	}
 	for _, r := range c.RolledBack {
 		if r.Environment == environment {
 			g.Reached = false

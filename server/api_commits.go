@@ -80,7 +80,11 @@ func (s *Server) getCommit(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	commit, err := s.store.CommitFor(c.ctx(), c.org(), c.repo(), c.sha(), target)
+	environment, err := parse(c, "env", ledger.ParseEnvironment)
+	if err != nil {
+		return nil, err
+	}
+	commit, err := s.store.CommitFor(c.ctx(), c.org(), c.repo(), c.sha(), target, environment)
 	return single(c.linked(commit), err)
 }
 

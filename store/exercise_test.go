@@ -376,7 +376,7 @@ func (e *exerciser) register() {
 
 	e.push(loginCommit, ledger.Registration{Target: "release/1", Committer: ledger.Author{Name: "Bob"},
 		SigningKey: strings.Repeat("ab", 32)})
-	e.ok(e.CommitFor(ctx, "acme", "api", loginCommit, "main"))
+	e.ok(e.CommitFor(ctx, "acme", "api", loginCommit, "main", "prod"))
 	_, _, err := e.Correct(ctx, "acme", "api", loginCommit, ledger.CommitCorrection{
 		Targets: &[]string{"main"}, Changes: new([]radar.Change),
 	}, "host")

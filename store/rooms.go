@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/boards"
+	"github.com/ledgerd/ledgerd/store/delivery"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/history"
@@ -49,7 +50,8 @@ func newStore(o Options, server string) *Store {
 	s.States = states.New(s.db, s.Journal, s.jobs, s.Signers, s.Facts, s.Radar, s.closing)
 
 	s.Registry = orgs.New(s.db, s.jobs, s.Journal, s.Contracts, s.Facts, s.Radar, s.States, s.Outbox)
-	s.Lists = lists.New(s.db, s.Journal, s.Contracts, s.Signers, s.Facts, s.Radar, s.States)
+	s.Lists = lists.New(s.db, s.Journal, s.Contracts, s.Signers, s.Facts, s.Radar, s.States,
+		delivery.New(s.Facts, past))
 	s.Boards = boards.New(s.db, s.Signers, s.Facts, s.States, s.Lists)
 	s.Finder = search.New(s.db, s.Signers, s.Facts, s.States, s.Lists)
 	s.Recorder = record.New(s.db, s.Journal, s.Signers, s.Access, s.Facts, s.Radar, s.States, s.Lists,

@@ -273,7 +273,7 @@ func lookUp(ctx context.Context, c *cli.Connection, g gate, sha string) (*ledger
 	if err := c.Settle(ctx); err != nil {
 		return nil, err
 	}
-	commit, err := c.CommitFor(ctx, g.repo.Org, g.repo.Repo, sha, g.target)
+	commit, err := c.CommitFor(ctx, g.repo.Org, g.repo.Repo, sha, g.target, g.shutBy())
 	if err == nil {
 		return &commit, nil
 	}

@@ -47,6 +47,14 @@ func (c Contract) Violation(f Facts, e Evidence, now ledger.Time) (missing []str
 	return missing, true
 }
 
+// Missed returns the reasons of a violation as it has them: the first ones, shortened.
+func Missed(reasons []string) (missing []string) {
+	for _, reason := range reasons[:min(len(reasons), maxMissing)] {
+		missing = append(missing, clipReason(reason))
+	}
+	return missing
+}
+
 // whyNot returns why the evidence at a position does not count for a requirement.
 func (v *evaluation) whyNot(i, at int) string {
 	r, d := &v.c.Requirements[i], &v.decisions[i]

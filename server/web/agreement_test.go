@@ -201,7 +201,7 @@ func (h *history) compareTarget(commit string, k *known) {
 	f.Targets = []string{target}
 	want := h.contract.Derive(f, h.clock.time())
 
-	got, err := h.host.CommitFor(h.t.Context(), "acme", h.repo, commit, target)
+	got, err := h.host.CommitFor(h.t.Context(), "acme", h.repo, commit, target, "")
 	must.OK(h.t, err)
 	h.contract.NoteDistrusted(want.Requirements, got.Attestations)
 	if got.TargetState == nil || *got.TargetState != want.State || got.Standing != want.Standing {

@@ -18,22 +18,23 @@ import (
 
 // Commit returns a commit, given its full id or a prefix that is unique in the repo.
 func (li *Lists) Commit(ctx context.Context, org, repo, prefix string) (ledger.Commit, error) {
-	return li.CommitFor(ctx, org, repo, prefix, "")
+	return li.CommitFor(ctx, org, repo, prefix, "", "")
 }
 
 // CommitFor is like Commit, but answers for one target branch: the requirements are
 // evaluated as if the commit was meant for that branch alone, and TargetState is set. If
-// target is empty, it is the same as Commit.
-func (li *Lists) CommitFor(ctx context.Context, org, repo, prefix, target string) (v ledger.Commit, err error) {
+// target is empty, it is the same as Commit. With an environment, Delivery is set if the policy asks for it.
+func (li *Lists) CommitFor(ctx context.Context, org, repo, prefix, target, environment string,
+) (v ledger.Commit, err error) {
 	err = li.states.Fresh(ctx, org, func(isLast bool) error {
-		v, err = li.commitFor(ctx, org, repo, prefix, target, !isLast)
+		v, err = li.commitFor(ctx, org, repo, prefix, target, environment, !isLast)
 		return err
 	})
 	return v, err
 }
 
 func (li *Lists) commitFor(
-	ctx context.Context, org, repo, prefix, target string, fresh bool,
+	ctx context.Context, org, repo, prefix, target, environment string, fresh bool,
 ) (ledger.Commit, error) {
 	return txn.Read(ctx, li.db, txn.ByOrg(org), func(rd txn.Reader) (v ledger.Commit, err error) {
 		r, err := rd.FindRepo(org, repo)
@@ -45,7 +46,7 @@ func (li *Lists) commitFor(
 			return v, err
 		}
 		changes := facts.AskClaimedChanges(rd, c.ID)
-		if err := li.CompleteCommit(rd, r, &c, target, fresh); err != nil {
+		if err := li.CompleteCommit(rd, r, &c, About{target, environment}, fresh); err != nil {
 			return v, err
 		}
 		c.Row.Changes, c.Row.Paths, err = changes()
@@ -59,9 +60,17 @@ const (
 	MaxTransitions     = 100
 )
 
+// About says what the record of a commit is asked for.
+type About struct {
+	// Target is the one branch for which it is evaluated; empty for all that it is meant for.
+	Target string
+	// Environment is the one for which the delivery is asked; empty for none.
+	Environment string
+}
+
 // CompleteCommit adds to a listed commit the rest of its record, except the changes. If
 // target is not empty, it answers for that branch.
-func (li *Lists) CompleteCommit(rd txn.Reader, r txn.Repo, c *txn.Keyed[ledger.Commit], target string,
+func (li *Lists) CompleteCommit(rd txn.Reader, r txn.Repo, c *txn.Keyed[ledger.Commit], about About,
 	fresh bool) error {
 	asked := li.askRecord(rd, r, c)
 	details, err := asked.lineage()
@@ -76,7 +85,7 @@ func (li *Lists) CompleteCommit(rd txn.Reader, r txn.Repo, c *txn.Keyed[ledger.C
 	if err != nil {
 		return err
 	}
-	if err := li.addVerdict(rd, d, c, asked, target, fresh); err != nil {
+	if err := li.addVerdict(rd, d, c, asked, about, fresh); err != nil {
 		return err
 	}
 	if err := li.addViolations(rd, r, c.ID, v); err != nil {
@@ -148,7 +157,7 @@ func (li *Lists) askRecord(rd txn.Reader, r txn.Repo, c *txn.Keyed[ledger.Commit
 // addVerdict adds to a commit what the policy says of it, and what it rests on. If target
 // is not empty, it answers for that branch.
 func (li *Lists) addVerdict(
-	rd txn.Reader, d *facts.Deriver, c *txn.Keyed[ledger.Commit], asked answers, target string, fresh bool,
+	rd txn.Reader, d *facts.Deriver, c *txn.Keyed[ledger.Commit], asked answers, about About, fresh bool,
 ) error {
 	row, err := asked.row()
 	if err != nil {
@@ -179,12 +188,15 @@ func (li *Lists) addVerdict(
 		}
 	}
 
-	if target != "" {
+	if target := about.Target; target != "" {
 		s.Facts.Targets, s.Facts.Target = []string{target}, target
+	}
+	if v.Delivery, err = li.Delivery(rd, s, about.Environment); err != nil {
+		return err
 	}
 	derived := d.Contract.Derive(s.Facts, rd.Now)
 	switch {
-	case target != "":
+	case about.Target != "":
 		v.TargetState = &derived.State
 	case isDue && !s.IsUnevaluated():
 		v.State = derived.State

@@ -30,6 +30,10 @@ func (li *Lists) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error)
 		}
 		c := ledger.Commit{Standing: derived.Standing, Requirements: derived.Requirements, RolledBack: derived.RolledBack}
 		c.State = derived.State
+		var err error
+		if c.Delivery, err = li.Delivery(x.Reader, x.Commit, q.Environment); err != nil {
+			return ledger.Gate{}, err
+		}
 		return c.Gate(*q.State, q.Environment), nil
 	})
 }
@@ -78,6 +82,9 @@ func (li *Lists) storedGate(rd txn.Reader, q DecisionQuery) (g ledger.Gate, err 
 		return g, err
 	}
 	if q.Environment != "" {
+		if s.Deriver.Contract.Delivers(ledger.EnvironmentPredicate(q.Environment)) {
+			return g, nil // all that is shipped must be read
+		}
 		if isChanged, err := changes(rd, s.ID, q.Environment); err != nil || isChanged {
 			return g, err
 		}

@@ -4,6 +4,7 @@
 package lists
 
 import (
+	"github.com/ledgerd/ledgerd/store/delivery"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/overlaps"
@@ -22,12 +23,14 @@ type Lists struct {
 	facts    *facts.Facts
 	radar    *overlaps.Radar
 	states   *states.States
+	shipping *delivery.Deliveries
 }
 
 // New returns the room of a database.
 func New(
 	db *txn.DB, journal *events.Journal, contracts *policies.Contracts, who *signers.Signers, known *facts.Facts,
-	radar *overlaps.Radar, machine *states.States,
+	radar *overlaps.Radar, machine *states.States, shipping *delivery.Deliveries,
 ) *Lists {
-	return &Lists{db: db, journal: journal, policies: contracts, signers: who, facts: known, radar: radar, states: machine}
+	return &Lists{db: db, journal: journal, policies: contracts, signers: who, facts: known, radar: radar, states: machine,
+		shipping: shipping}
 }

@@ -292,7 +292,9 @@ func (re *Recorder) addAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Recor
 	if err := re.states.SettleCommit(t, s, r.cause()); err != nil {
 		return err
 	}
-	rec.Violation = j.Note
+	if rec.Violation = j.Note; j.Note != nil && r.uncovered != nil {
+		j.Note.Missing = policy.Missed(r.uncovered)
+	}
 	if s.State == ledger.Deployed && !wasDeployed && environment.Name == "" {
 		re.facts.WatchAgain(r.cause(), s.ID)
 	}
@@ -340,6 +342,12 @@ func (re *Recorder) bufferAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Re
 	}
 	e.FinishedAt = policy.Finished(s.Facts.Evidence, e)
 	e.WhilePromotable = e.WhilePromotable && s.Deriver.Contract.MayDeploy(s.Facts, *e, a.Again != "", t.Now)
+	if e.WhilePromotable && s.Deriver.Contract.IsDeployment(*e) {
+		if r.uncovered, err = re.uncovered(t, s, e); err != nil {
+			return st, err
+		}
+		e.WhilePromotable = r.uncovered == nil
+	}
 
 	return st, re.facts.InsertAttestation(t, s, facts.NewAttestation{
 		Attestation: a, Evidence: e, PredicateID: st.predicateID, TypeID: typeID, SignerID: st.signerID, KeyID: st.keyID,

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -37,7 +38,7 @@ func (re *Recorder) Correct(
 		if err != nil {
 			return c.Row, fmt.Errorf("read commit: %w", err)
 		}
-		err = re.lists.CompleteCommit(rd, result.repo, &c, "", false)
+		err = re.lists.CompleteCommit(rd, result.repo, &c, lists.About{}, false)
 		return c.Row, err
 	})
 	return v, result.list, txn.Unread("the commit was corrected", err)

@@ -46,6 +46,8 @@ type Recording struct {
 	verdicts map[string]policy.Verdict
 	// merge is what a claim of a merge is recorded with; nil for other statements.
 	merge *mergeFact
+	// uncovered says why it does not count as a deployment for what it ships; nil if it may.
+	uncovered []string
 
 	// The result is a record, or the reason why the attestation was refused.
 	Record   ledger.AttestationRecord

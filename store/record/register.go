@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/overlaps"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -196,7 +197,7 @@ func (re *Recorder) Registered(rd txn.Reader, done Registered) (ledger.Commit, e
 	if done.Radar.Scanned {
 		c.Row.Overlaps, c.Row.OverlapsTruncated = done.Radar.Counts(), done.Radar.More
 	}
-	if err := re.lists.CompleteCommit(rd, done.repo, &c, "", false); err != nil {
+	if err := re.lists.CompleteCommit(rd, done.repo, &c, lists.About{}, false); err != nil {
 		return c.Row, err
 	}
 	radar, err := overlaps.Result(rd, done.Radar, overlaps.AsSide(c.Row.CommitSummary), overlaps.MaxReported)

@@ -1,0 +1,28 @@
+package lists
+
+import (
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/txn"
+)
+
+// Delivery returns what a deployment of a commit, whose facts were gathered, ships to an environment. It is nil if the
+// policy does not ask for that.
+func (li *Lists) Delivery(rd txn.Reader, s *facts.Commit, environment string) (*ledger.Delivery, error) {
+	if environment == "" || !s.Deriver.Contract.Delivers(ledger.EnvironmentPredicate(environment)) {
+		return nil, nil
+	}
+	repo := s.Deriver.Repo
+	base, _, err := li.Base(rd, Environment{OrgID: repo.OrgID, RepoID: repo.ID, Name: environment})
+	if err != nil {
+		return nil, err
+	}
+	d, err := li.shipping.Of(rd, s, environment, base.Commit)
+	if err != nil {
+		return nil, err
+	}
+	if base.CommitID != 0 {
+		d.Base = &ledger.DeliveryBase{Commit: base.Commit, Attestation: base.Attestation, IsBaseline: base.IsBaseline}
+	}
+	return d, nil
+}
