@@ -116,7 +116,9 @@ func (v *view) Between(base, head string) (list []ancestry.Commit, known bool, e
 }
 
 // IsAncestor implements ancestry.History.
-func (v *view) IsAncestor(a, b string) (bool, error) { return lineage.IsAncestor(v.node, a, b) }
+func (v *view) IsAncestor(a, b string) (is, sure bool, err error) {
+	return lineage.IsAncestor(v.node, a, b)
+}
 
 // IsFirstParent implements ancestry.History.
 func (v *view) IsFirstParent(a, b string, n int) (bool, error) {
