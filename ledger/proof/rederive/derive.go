@@ -183,14 +183,15 @@ func (d *derivation) carry(contract *policy.Contract, f *policy.Facts, v *view) 
 	if !contract.Carries() {
 		return ""
 	}
-	if why := d.carryTree(f, v); why != "" || !contract.CarriesMerges() {
+	if why := d.carryTree(contract, f, v); why != "" || !contract.CarriesMerges() {
 		return why
 	}
 	return d.carryMerges(v, contract, f)
 }
 
-// carryTree adds the evidence of other commits with the same tree.
-func (d *derivation) carryTree(f *policy.Facts, v *view) (why string) {
+// carryTree adds the evidence of other commits with the same tree: the newest of each of them, if it depends on the
+// commit whether it carries.
+func (d *derivation) carryTree(contract *policy.Contract, f *policy.Facts, v *view) (why string) {
 	siblings := d.siblings(d.commit)
 	switch {
 	case len(siblings) == 0:
@@ -199,6 +200,10 @@ func (d *derivation) carryTree(f *policy.Facts, v *view) (why string) {
 		return "too many commits have the same tree"
 	}
 
+	about := topicOf
+	if contract.CarriesChanges() {
+		about = ownTopicOf
+	}
 	newest := make(map[topic]string) // attestations
 	for i := range f.Evidence {
 		newest[about(&f.Evidence[i])] = f.Evidence[i].Attestation

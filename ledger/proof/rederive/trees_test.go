@@ -92,6 +92,27 @@ func TestCheckChangesThatCarryByTree(t *testing.T) {
 			r.attest(r.id("b2"), "rev", "review:code", ledger.Warn, since(r.id("m0")))
 			r.reach("s", promotable)
 		}, noClone: true, want: noClone},
+		"before one since a base that the commit does not contain": {log: func(r *repository) {
+			r.reviewTree("rev", "m0")
+			r.treeOf["b3"] = "b2"
+			r.commit("b3", "ann", "b1")
+			r.prove("b3")
+			r.pass("b3", "rev", "review:code", r.id("b1"))
+			r.reach("s", promotable)
+		}},
+		"before a failure of another commit": {log: func(r *repository) {
+			r.reviewTree("rev", "m0")
+			r.treeOf["b3"] = "b2"
+			r.commit("b3", "ann", "b1")
+			r.prove("b3")
+			r.attest(r.id("b3"), "rev", "review:code", ledger.Fail, nil)
+			r.reach("s", promotable)
+		}, want: "!" + wrong},
+		"before one of the same commit, since a base that the other does not contain": {log: func(r *repository) {
+			r.reviewTree("rev", "m0")
+			r.pass("b2", "rev", "review:code", r.id("b1"))
+			r.reach("s", promotable)
+		}, want: "!" + wrong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.contract, test.tip = carryingChanges, "s"
