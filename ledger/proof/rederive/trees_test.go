@@ -1,14 +1,19 @@
 package rederive
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 )
 
 const (
 	carryingTrees = `{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true,
 		"carry":["tree"]},{"state":"DEPLOYED","predicate":"deploy:*"}]}`
+	carryingAll = `{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","carry":["tree"]},
+		{"state":"DEPLOYED","predicate":"deploy:*"}]}`
 	carryingChanges = `{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","covers":"change",
 		"carry":["tree"]},{"state":"DEPLOYED","predicate":"deploy:*"}]}`
 )
@@ -117,6 +122,47 @@ func TestCheckChangesThatCarryByTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.contract, test.tip = carryingChanges, "s"
 			test.run(t)
+		})
+	}
+}
+
+// A ledger derives only the newest commits again when objects become known: of those that are reviewed since a base, and
+// those that may inherit such a review.
+func TestLateObjectsOfManyHeirs(t *testing.T) {
+	for name, test := range map[string]struct {
+		contract string
+		heirs    int
+		tip      string
+		want     string
+	}{
+		"more than are derived again":    {carryingChanges, ancestry.MaxGaps, "s0", lateObjects},
+		"as many as are derived again":   {carryingChanges, ancestry.MaxGaps - 1, "s0", "!" + wrong},
+		"more, if authors are excluded":  {carryingTrees, ancestry.MaxGaps, "s0", lateObjects},
+		"more, of which none inherits":   {excluding, ancestry.MaxGaps, "b2", "!" + wrong},
+		"more, without regard to a base": {carryingAll, ancestry.MaxGaps, "b2", "!" + wrong},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t, test.contract)
+			r.commit("m0", "ann")
+			r.commit("b1", "bob", "m0")
+			r.commit("b2", "ann", "b1")
+			var heirs []string
+			for n := range test.heirs {
+				name := fmt.Sprint("s", n)
+				heirs = append(heirs, name)
+				r.treeOf[name] = "b2"
+				r.commit(name, "ann", "m0")
+			}
+
+			r.prove(heirs[:9]...)
+			r.prove("m0", "b2")
+			r.pass("b2", "rev", "review:code", r.id("m0"))
+			r.prove(heirs[9:]...)
+			r.reach(test.tip, attested)
+			r.learn("b1")
+			r.clone(t)
+			_, why, err := r.Check(r.id(test.tip), "main", r.now.Add(10*time.Minute))
+			wantCheck(t, why, err, test.want)
 		})
 	}
 }
