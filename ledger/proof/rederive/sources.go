@@ -90,10 +90,18 @@ func (r *Replay) isDistrusted(rec *record) bool {
 type topic struct {
 	predicate, slot, signer string
 	stated                  bool // an outcome
+	source                  int  // as in policy.Evidence; 0 for all commits with the tree
 }
 
-func about(e *policy.Evidence) topic {
-	return topic{e.Predicate, e.Slot, e.Signer.String(), e.Status != ledger.Recorded}
+func topicOf(e *policy.Evidence) topic {
+	return topic{e.Predicate, e.Slot, e.Signer.String(), e.Status != ledger.Recorded, 0}
+}
+
+// ownTopicOf returns what evidence is about if it replaces none of other commits.
+func ownTopicOf(e *policy.Evidence) topic {
+	t := topicOf(e)
+	t.source = e.Source
+	return t
 }
 
 // source returns a commit with the same tree.
