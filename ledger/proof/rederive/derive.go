@@ -32,7 +32,7 @@ func (d *derivation) derive(m moment) derived {
 		return derived{why: unknownContract}
 	}
 	f, why := d.facts(v, &contract)
-	d.seen.include(v.rest)
+	d.seen.include(v.basis)
 	if why != "" {
 		return derived{why: why}
 	}
@@ -276,36 +276,34 @@ func (d *derivation) claim(v *view, rec *record) (m policy.MergeClaim, why strin
 	if m.Side.Refused, why = d.refused(rec); why != "" || m.Side.Refused != "" {
 		return m, why
 	}
-	m.Side.Met, why = d.met(v, rec.merge.Parent.SHA)
+	m.Side.Met, why = d.askMainline(v, rec.merge.Parent.SHA)
 	return m, why
 }
 
-// met returns what a commit of the mainline meets.
-func (d *derivation) met(v *view, sha string) (policy.Met, string) {
-	for _, m := range d.mainline[sha] {
-		if m.isFor(v.moment) {
-			v.include(m.rest)
-			return m.met, m.why
+// askMainline returns what a commit of the mainline meets, or why that is not known.
+func (d *derivation) askMainline(v *view, sha string) (met policy.Met, why string) {
+	for _, a := range d.mainline[sha] {
+		if a.isFor(v.moment) {
+			v.include(a.basis)
+			return a.met, a.why
 		}
 	}
 	switch {
 	case d.below >= d.maxMainline:
 		return nil, longMainline
-	case d.derived >= maxMet:
+	case d.derived >= maxAnswers:
 		return nil, manyTimes
 	}
 	d.derived++
 
 	below := &derivation{Replay: d.Replay, commit: d.Replay.commit(sha), branch: d.branch, below: d.below + 1}
 	at := d.at(v.moment)
-	var m met
-	m.met, m.why = below.meets(at)
-	m.rest = at.rest
-	if m.why != longMainline {
-		d.mainline[sha] = append(d.mainline[sha], m)
+	met, why = below.meets(at)
+	if why != longMainline {
+		d.mainline[sha] = append(d.mainline[sha], mainlineAnswer{at.basis, met, why})
 	}
-	v.include(m.rest)
-	return m.met, m.why
+	v.include(at.basis)
+	return met, why
 }
 
 // meets returns what the commit meets as one of the mainline.

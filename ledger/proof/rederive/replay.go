@@ -35,8 +35,8 @@ type Replay struct {
 	trees     map[string][]*commit // commits whose object is known
 	next      int64                // the number of the last event
 	objects   objects
-	// mainline has what commits of it meet, and derived counts these.
-	mainline map[string][]met
+	// mainline has the answers about its commits, by commit, and derived counts them.
+	mainline map[string][]mainlineAnswer
 	derived  int
 	// maxMainline is the constant of this name; tests lower it.
 	maxMainline int
@@ -99,7 +99,7 @@ func New(contracts map[int]policy.Contract) *Replay {
 		contracts: contracts, programs: make(map[string]*where.Program),
 		verdicts: make(policy.Verdicts), signers: identity.NewSigners(), holders: make(map[string][]string),
 		versions: []version{{number: 1}},
-		commits:  make(map[string]*commit), trees: make(map[string][]*commit), mainline: make(map[string][]met),
+		commits:  make(map[string]*commit), trees: make(map[string][]*commit), mainline: make(map[string][]mainlineAnswer),
 		maxMainline: maxMainline,
 		objects:     objects{known: make(map[string]moment), read: make(map[string]*object)},
 	}

@@ -14,8 +14,8 @@ type derivation struct {
 	branch string // the default one
 	// below is how many commits of the mainline are above.
 	below int
-	// seen is what the states rest on that were derived.
-	seen rest
+	// seen is what the derived states depend on.
+	seen basis
 	// judged counts the attestations that were recorded while the commit was DEPLOYED. For each of them,
 	// it is derived whether the commit was PROMOTABLE.
 	judged int
