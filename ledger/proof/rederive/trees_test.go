@@ -72,7 +72,7 @@ func TestCheckReviewsThatCarryByTree(t *testing.T) {
 	}
 }
 
-// A review of changes carries to a commit with the same tree if it contains the base, when a requirement covers changes.
+// If a requirement covers changes, a review carries to a commit with the same tree only if that contains the base.
 func TestCheckChangesThatCarryByTree(t *testing.T) {
 	for name, test := range map[string]branchTest{
 		"since a base that the commit contains": {log: func(r *repository) {
@@ -126,8 +126,8 @@ func TestCheckChangesThatCarryByTree(t *testing.T) {
 	}
 }
 
-// A ledger derives only the newest commits again when objects become known: of those that are reviewed since a base, and
-// those that may inherit such a review.
+// When objects become known, a ledger derives only the newest commits again that are reviewed since a base, or may
+// inherit such a review.
 func TestLateObjectsOfManyHeirs(t *testing.T) {
 	for name, test := range map[string]struct {
 		contract string
