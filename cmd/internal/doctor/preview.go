@@ -94,8 +94,8 @@ func previewClaims(ctx context.Context, db *store.Store) (findings []Finding, er
 
 // claimText says what may carry by a claim, and how an admin ends it.
 func claimText(c store.StackedClaim) string {
-	return fmt.Sprintf("in %s/%s, evidence about %s carries to %s by the claim %s of %s. The source was built on %s of the "+
-		"branch %s, which was not merged. To end the claim, and all that this identity has signed since, run "+
+	return fmt.Sprintf("in %s/%s, evidence about %s carries to %s by the claim %s of %s. The source was built on %s of "+
+		"the branch %s, which was not merged. To end the claim, and all that this identity has signed since, run "+
 		"'ledgerd identity revoke %s --org %s --since %s'",
 		c.Org, c.Repo, ledger.Short(c.Claim.Source), ledger.Short(c.Commit), c.Claim.Attestation, c.Claim.Identity,
 		ledger.Short(c.Unmerged), c.Branch, c.IdentityID, c.Org, c.Claim.RecordedAt)

@@ -29,7 +29,8 @@ type branch struct {
 	trees              map[string]string
 }
 
-// newBranch registers the commits of a branch. pick picks their authors, and whether a squash has the tree of its branch.
+// newBranch registers the commits of a branch. pick picks their authors, and whether a squash has the tree of its
+// branch.
 func newBranch(h *host, pick func(...string) string) *branch {
 	h.t.Helper()
 	b := &branch{h: h, trees: make(map[string]string)}
