@@ -181,10 +181,8 @@ func (v *verification) run(ctx context.Context, p *cli.Program, command *cobra.C
 	if err != nil {
 		return err
 	}
-	if git := (gitrepo.Repo{Dir: "."}); v.rederive {
-		if isClone, err := git.Exists(ctx); err == nil && isClone {
-			o.Objects = git.CommitObjects
-		}
+	if v.rederive {
+		useClone(ctx, p, &o)
 	}
 
 	progress := p.NewProgress()
@@ -202,6 +200,20 @@ func (v *verification) run(ctx context.Context, p *cli.Program, command *cobra.C
 		return err
 	}
 	return show(p, report)
+}
+
+// useClone sets Objects if the current folder is in a clone. If git cannot use the clone, it prints a warning: most
+// states do not depend on objects.
+func useClone(ctx context.Context, p *cli.Program, o *verify.Options) {
+	git := gitrepo.Repo{Dir: "."}
+	exists, err := git.Exists(ctx)
+	switch {
+	case err != nil:
+		terminal.Printf(p.Hints(), "ledgerd: warning: no commit objects are read from the clone: %s\n",
+			terminal.Printable(err.Error()))
+	case exists:
+		o.Objects = git.CommitObjects
+	}
 }
 
 // show prints a report, and returns an error with the exit status if a check has failed, or was

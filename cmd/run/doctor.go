@@ -38,9 +38,9 @@ so, to running servers as well: their time follows it, and states are derived
 again. Nothing is examined then.
 
 Before an upgrade, --preview of the new release lists which recorded statements
-it will read otherwise, and how, and which claims of merges it would no longer
-accept, but keeps: give --database a copy or the database itself. Only a copy in
-a temporary folder is changed. Nothing else is examined then.
+it will read otherwise, and how, and which recorded claims it would refuse today:
+give --database a copy or the database itself. Only a copy in a temporary folder
+is changed. Nothing else is examined then.
 
 EXIT STATUS
   0  nothing, or only warnings

@@ -43,7 +43,7 @@ func (h commits) IsKnown(sha string) (bool, error) {
 func (h commits) Commit(sha string) (Commit, bool, error) {
 	c, ok := h[sha]
 	a := ledger.Author{Name: c.author}
-	return Commit{SHA: sha, Author: a, Committer: a}, ok, nil
+	return Commit{SHA: sha, Parents: c.Parents, Author: a, Committer: a}, ok, nil
 }
 
 func (h commits) Between(base, head string) (list []Commit, known bool, err error) {
@@ -55,7 +55,9 @@ func (h commits) Between(base, head string) (list []Commit, known bool, err erro
 	return list, known, err
 }
 
-func (h commits) IsAncestor(a, b string) (bool, error) { return lineage.IsAncestor(h.node, a, b) }
+func (h commits) IsAncestor(a, b string) (is, sure bool, err error) {
+	return lineage.IsAncestor(h.node, a, b)
+}
 
 func (h commits) IsFirstParent(a, b string, n int) (bool, error) {
 	return lineage.IsFirstParent(h.node, a, b, n)
@@ -142,8 +144,8 @@ func TestComplete(t *testing.T) {
 		want     string
 	}{
 		"an ancestor":                      {excluding, "m0", "[{eve } {bob }]"},
-		"no ancestor":                      {excluding, "s", "gap"},
-		"a commit that is not known":       {excluding, "m9", "gap"},
+		"no ancestor":                      {excluding, "s", ""},
+		"a commit that is not known":       {excluding, "m9", ""},
 		"a contract that excludes nobody":  {plain, "m0", ""},
 		"a review of the commit alone":     {excluding, "", ""},
 		"the parent, which leaves the tip": {excluding, "t1", "[{eve }]"},
@@ -176,6 +178,44 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// More could follow from an object that is not known, unless the history says no already.
+func TestGaps(t *testing.T) {
+	contract := must.Get(policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"review:*",
+		"exclude_author":true,"covers":"change","carry":["tree"]}]}`)))(t)
+	for name, test := range map[string]struct {
+		head, base string
+		sameTree   bool
+		bases      string
+		gap        bool
+	}{
+		"a parent of the head is not known":       {"u", "m0", false, "map[]", true},
+		"the base is not known":                   {"u", "x", false, "map[]", false},
+		"the same tree on the base":               {"t2", "m0", true, "map[m0:true]", false},
+		"the same tree on another one":            {"t2", "t1", true, "map[t1:false]", false},
+		"a merge that contains the base, in part": {"t2", "t1", true, "map[t1:false]", false},
+	} {
+		h := historyOf("m0 ann", "t1 bob m0", "t2 eve t1", "s eve m0", "m eve m0 t2", "u eve x")
+		f := policy.Facts{Evidence: []policy.Evidence{{Predicate: "review:code", Base: test.base}}}
+		commit := test.head
+		if test.sameTree {
+			f = policy.Facts{Carried: []policy.Evidence{{Predicate: "review:code", Base: test.base, Source: 1}},
+				Sources: []policy.Source{{Commit: test.head, SameTree: true}}}
+			if commit = "s"; strings.Contains(name, "merge") {
+				commit = "m"
+			}
+		}
+
+		found := must.Get(Complete(h, &contract, commit, &f))(t)
+		bases := "map[]"
+		if test.sameTree {
+			bases = fmt.Sprint(f.Sources[0].Bases)
+		}
+		if found.Gap != test.gap || bases != test.bases {
+			t.Errorf("%s: gap %t, bases %s, want %t, %s", name, found.Gap, bases, test.gap, test.bases)
+		}
+	}
+}
+
 // Of a rebase, who wrote any of its commits has written it.
 func TestWhoWroteARebase(t *testing.T) {
 	contract := must.Get(policy.Parse([]byte(
@@ -193,9 +233,10 @@ func TestWhoWroteARebase(t *testing.T) {
 		f := policy.Facts{Sources: []policy.Source{{Commit: "t", Claims: []policy.MergeClaim{
 			{Kind: string(test.kind), Side: &policy.Side{Commit: "m0"}},
 		}}}}
-		must.Get(Complete(historyOf(test.history...), &contract, "r2", &f))(t)
-		if got := fmt.Sprint(f.Sources[0].Claims[0].Side.Wrote.Authors); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
+		found := must.Get(Complete(historyOf(test.history...), &contract, "r2", &f))(t)
+		got := fmt.Sprint(f.Sources[0].Claims[0].Side.Wrote.Authors)
+		if got != test.want || found.Gap != (test.want == "[]") {
+			t.Errorf("%s: %s, gap %t, want %s", name, got, found.Gap, test.want)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func WhyRefused(h History, c Proven, m *attestation.Merge) (string, error) {
 // whyNotUpdated returns why a claim of an update does not agree with the history. branch is the parent that is not the
 // mainline's.
 func whyNotUpdated(h History, m *attestation.Merge, branch string) (string, error) {
-	is, err := h.IsAncestor(m.Source.SHA, branch)
+	is, _, err := h.IsAncestor(m.Source.SHA, branch)
 	if err != nil || is {
 		return "", err
 	}

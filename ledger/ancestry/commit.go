@@ -15,6 +15,7 @@ import (
 // A Commit is what the object of a commit says of who wrote it, and its subject.
 type Commit struct {
 	SHA, Subject      string
+	Parents           []string
 	Author, Committer ledger.Author
 	CoAuthors         []ledger.Author
 	// SigningKeys are the fingerprints of the keys that signed it.
@@ -27,6 +28,9 @@ func Read(o *gitobject.Commit, keys ...string) Commit {
 	c := Commit{
 		SHA: strings.Clone(o.ID), Subject: strings.Clone(ledger.Subject(o.Message)), Author: cloned(o.Author.Author),
 		Committer: cloned(o.Committer.Author), SigningKeys: keys,
+	}
+	for _, parent := range o.Parents {
+		c.Parents = append(c.Parents, strings.Clone(parent))
 	}
 	for _, a := range o.CoAuthors {
 		c.CoAuthors = append(c.CoAuthors, cloned(a))

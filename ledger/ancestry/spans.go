@@ -16,8 +16,8 @@ type History interface {
 	IsKnown(sha string) (bool, error)
 	// Commit returns who wrote a commit. It reports false if its object is not known.
 	Commit(sha string) (c Commit, known bool, err error)
-	// IsAncestor reports whether commit a is b, or an ancestor of b.
-	IsAncestor(a, b string) (bool, error)
+	// IsAncestor reports whether commit a is b, or an ancestor of b, as lineage.IsAncestor does.
+	IsAncestor(a, b string) (is, sure bool, err error)
 	// IsFirstParent reports whether commit a is among the first n that follow b by first parents.
 	IsFirstParent(a, b string, n int) (bool, error)
 }
@@ -90,9 +90,10 @@ func (g *gathering) addSpan(e *policy.Evidence) error {
 	if err != nil {
 		return err
 	}
-	g.spans.Gap = g.spans.Gap || !known
 	if !known {
-		return nil
+		is, sure, err := g.history.IsAncestor(e.Base, head)
+		g.spans.Gap = g.spans.Gap || is || !sure
+		return err
 	}
 	if *spans == nil {
 		*spans = make(map[string]*authors.Authorship)
@@ -107,10 +108,10 @@ func (g *gathering) addSpan(e *policy.Evidence) error {
 // isAlive reports whether what the mainline meets now decides about a claim.
 func isAlive(m policy.MergeClaim) bool { return m.Side != nil }
 
-// addSides sets what the claims about a source rest on, and which bases of its reviews the commit contains.
-func (g *gathering) addSides(from *policy.Source) (err error) {
+// addSides sets what the claims about a source rest on, and which bases of its reviews lead to the commit.
+func (g *gathering) addSides(from *policy.Source) error {
 	if from.SameTree && g.contract.CarriesChanges() {
-		if from.Bases, err = g.contained(from, g.commit); err != nil {
+		if err := g.addBases(from); err != nil {
 			return err
 		}
 	}
@@ -120,7 +121,8 @@ func (g *gathering) addSides(from *policy.Source) (err error) {
 			continue
 		}
 
-		if side.Bases, err = g.contained(from, side.Commit); err != nil {
+		side.Bases = make(map[string]bool)
+		if err := g.noteContained(side.Bases, from, side.Commit); err != nil {
 			return err
 		}
 		if err := g.addWriters(from.Claims[i].Kind, side); err != nil {
@@ -130,18 +132,39 @@ func (g *gathering) addSides(from *policy.Source) (err error) {
 	return nil
 }
 
-// contained returns which bases of reviews of a source a commit contains.
-func (g *gathering) contained(from *policy.Source, commit string) (map[string]bool, error) {
-	bases := make(map[string]bool)
-	for base := range from.Spans {
-		contains, err := g.history.IsAncestor(base, commit)
-		if err != nil {
-			return nil, err
-		}
-		bases[base] = contains
-		g.spans.Gap = g.spans.Gap || !contains
+// addBases sets which bases of reviews of a source with the same tree all parents of the commit contain. A merge commit
+// contains its branch, and so what lies below a base in there: it must not be taken for reviewed.
+func (g *gathering) addBases(from *policy.Source) error {
+	c, known, err := g.history.Commit(g.commit)
+	if err != nil || !known {
+		return err
 	}
-	return bases, nil
+	for _, parent := range c.Parents {
+		bases := make(map[string]bool)
+		if err := g.noteContained(bases, from, parent); err != nil {
+			return err
+		}
+		if from.Bases == nil {
+			from.Bases = bases
+		}
+		for base, is := range bases {
+			from.Bases[base] = from.Bases[base] && is
+		}
+	}
+	return nil
+}
+
+// noteContained notes which bases of reviews of a source a commit contains.
+func (g *gathering) noteContained(bases map[string]bool, from *policy.Source, commit string) error {
+	for base := range from.Spans {
+		is, sure, err := g.history.IsAncestor(base, commit)
+		if err != nil {
+			return err
+		}
+		bases[base] = is
+		g.spans.Gap = g.spans.Gap || !sure
+	}
+	return nil
 }
 
 // addWriters sets who wrote a clean merge in addition to its source: of a squash, and of all commits of a rebase, the
@@ -155,6 +178,7 @@ func (g *gathering) addWriters(kind string, side *policy.Side) error {
 	if err != nil {
 		return err
 	}
+	g.spans.Gap = g.spans.Gap || !known
 	side.Wrote = new(authors.Authorship) // anybody may have
 	if !known {
 		return nil

@@ -30,35 +30,36 @@ const (
 	slop = 7 * 24 * time.Hour
 )
 
-// IsAncestor reports whether commit a is b, or an ancestor of b.
-func IsAncestor(g Graph, a, b string) (bool, error) {
+// IsAncestor reports whether commit a is b, or an ancestor of b. sure is false if it is not known to be one, and may
+// become so by an object that is not known, or lies beyond the bounds.
+func IsAncestor(g Graph, a, b string) (is, sure bool, err error) {
 	if a == b {
-		return true, nil
+		return true, true, nil
 	}
 	target, _, err := g(a)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 
 	w := newWalk(g)
 	if err := w.mark(b, fromHead); err != nil {
-		return false, err
+		return false, false, err
 	}
 	for w.queue.Len() > 0 && len(w.commits) < MaxCommits {
 		c := w.pop()
 		if len(w.commits) > trusted && c.At.Add(slop) < target.At {
-			return false, nil // and so are all that are left
+			return false, w.knowsAll(), nil // and so are all that are left
 		}
 		for _, parent := range c.Parents {
 			if parent == a {
-				return true, nil
+				return true, true, nil
 			}
 			if err := w.mark(parent, fromHead); err != nil {
-				return false, err
+				return false, false, err
 			}
 		}
 	}
-	return false, nil
+	return false, w.queue.Len() == 0 && w.knowsAll(), nil
 }
 
 // IsFirstParent reports whether commit a is among the first n commits that follow b by first parents.
@@ -165,7 +166,7 @@ func highest(g Graph, commits []string) (string, error) {
 	for _, candidate := range commits {
 		isHighest := true
 		for _, other := range commits {
-			is, err := IsAncestor(g, other, candidate)
+			is, _, err := IsAncestor(g, other, candidate)
 			if err != nil {
 				return "", err
 			}
@@ -244,6 +245,16 @@ func (w *walk) ofHead() (list []string, known bool) {
 		list = append(list, sha)
 	}
 	return list, true
+}
+
+// knowsAll reports whether the objects of all commits that the walk has come to are known.
+func (w *walk) knowsAll() bool {
+	for _, c := range w.commits {
+		if !c.known {
+			return false
+		}
+	}
+	return true
 }
 
 // mark notes from where the walk has come to a commit, and queues it if that is new.

@@ -160,6 +160,23 @@ func TestAhead(t *testing.T) {
 	}
 }
 
+// It is sure that a commit is no ancestor once the whole history of the other one is known.
+func TestIsAncestor(t *testing.T) {
+	g := history("m0", "m1 m0", "t1 m0", "u t1 x")
+	for _, test := range []struct {
+		a, b     string
+		is, sure bool
+	}{
+		{"m0", "m1", true, true}, {"m1", "m1", true, true}, {"m1", "t1", false, true}, {"m1", "m0", false, true},
+		{"m1", "u", false, false}, {"m0", "u", true, true}, {"x", "u", true, true}, {"m0", "unknown", false, false},
+	} {
+		is, sure, err := IsAncestor(g, test.a, test.b)
+		if is != test.is || sure != test.sure || err != nil {
+			t.Errorf("%s of %s: %t, %t, %v, want %t, %t", test.a, test.b, is, sure, err, test.is, test.sure)
+		}
+	}
+}
+
 func TestIsFirstParent(t *testing.T) {
 	g := history("m0", "m1 m0", "x", "m2 m1 x")
 	for _, test := range []struct {
@@ -184,8 +201,8 @@ func TestQuestionsAreBounded(t *testing.T) {
 		asked++
 		return Node{Parents: []string{fmt.Sprint(asked)}, At: ledger.Time(1_000_000 - asked)}, true, nil
 	}
-	if is, err := IsAncestor(endless, "never", "head"); is || err != nil || asked > MaxCommits+2 {
-		t.Errorf("%t, %v after %d commits", is, err, asked)
+	if is, sure, err := IsAncestor(endless, "never", "head"); is || sure || err != nil || asked > MaxCommits+2 {
+		t.Errorf("%t, %t, %v after %d commits", is, sure, err, asked)
 	}
 	asked = 0
 	if _, known, err := Between(endless, "base", "head"); known || err != nil || asked > MaxCommits+3 {
@@ -208,8 +225,8 @@ func TestIsAncestorLeavesOutOlderCommits(t *testing.T) {
 		asked++
 		return Node{Parents: []string{fmt.Sprint(asked)}, At: ledger.Time(6000-asked) * week}, true, nil
 	}
-	if is, err := IsAncestor(g, "wanted", "head"); is || err != nil || asked > 1100 {
-		t.Errorf("%t, %v after %d commits", is, err, asked)
+	if is, sure, err := IsAncestor(g, "wanted", "head"); is || !sure || err != nil || asked > 1100 {
+		t.Errorf("%t, %t, %v after %d commits", is, sure, err, asked)
 	}
 }
 
@@ -221,7 +238,7 @@ func TestAnErrorOfTheGraphIsReturned(t *testing.T) {
 		}
 		return Node{Parents: []string{"m0"}}, true, nil
 	}
-	_, err1 := IsAncestor(g, "a", "t1")
+	_, _, err1 := IsAncestor(g, "a", "t1")
 	_, err2 := IsFirstParent(g, "a", "t1", 9)
 	_, _, err3 := Between(g, "a", "t1")
 	_, _, err4 := MergeBase(g, "t1", "a")
@@ -266,7 +283,7 @@ func TestBetweenAgainstModel(t *testing.T) {
 		base, head := fmt.Sprint(rapid.IntRange(0, n-1).Draw(t, "base")), fmt.Sprint(rapid.IntRange(0, n-1).Draw(t, "head"))
 
 		ofBase, ofHead := reached(nodes, base), reached(nodes, head)
-		if is, err := IsAncestor(g, base, head); err != nil || is && !ofHead[base] || regular && is != ofHead[base] {
+		if is, _, err := IsAncestor(g, base, head); err != nil || is && !ofHead[base] || regular && is != ofHead[base] {
 			t.Errorf("%s is an ancestor of %s: %t, %v in %v", base, head, is, err, nodes)
 		}
 		if b, since, err := MergeBase(g, head, base); err != nil || b != "" && !(ofHead[b] && ofBase[b]) ||

@@ -168,13 +168,15 @@ func modelWritten(r Requirement, f Facts, e Evidence, way string) []authors.Auth
 	s, own := f.Sources[e.Source-1], f.authorships()[0]
 	list := modelSince(s.Spans, e, s.Authorship)
 	for _, claim := range s.Claims {
-		if claim.Attestation != way || claim.Side == nil || !modelIsSigner(r.CarrySigners, claim.Signer) {
+		if claim.Attestation != way || claim.Side == nil {
 			continue
 		}
 		if claim.Side.Wrote != nil {
 			list = append(list, *claim.Side.Wrote)
 		}
-		return list
+		if modelIsSigner(r.CarrySigners, claim.Signer) {
+			return list
+		}
 	}
 	return append(list, own)
 }

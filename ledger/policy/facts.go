@@ -151,8 +151,8 @@ type Source struct {
 	// Spans says who wrote the commits that a review of the source is about, by its base. It has only bases that
 	// are ancestors of the source, and only if the objects of all commits between are known.
 	Spans map[string]*authors.Authorship
-	// SameTree reports whether its proven tree is that of the commit. Bases then has the bases in Spans that the
-	// commit contains, if a requirement asks for them.
+	// SameTree reports whether its proven tree is that of the commit. Bases then says of the bases in Spans whether
+	// all parents of the commit contain them, if a requirement asks for that.
 	SameTree bool
 	Bases    map[string]bool
 	// Claims are the claims that the commit is a clean merge of the source.

@@ -153,6 +153,13 @@ func TestEvidenceCarriesToACleanMerge(t *testing.T) {
 			own.Side = &Side{Commit: own.Side.Commit, Met: own.Side.Met, Bases: map[string]bool{"base": true}}
 			f.Sources[0].Claims[1] = own
 		}, ledger.Promotable},
+		"the reviewer claims a squash of which they are a co-author": {func(f *Facts) {
+			own := *claim(f)
+			own.Signer = signer("cn=sue")
+			own.Side = &Side{Commit: own.Side.Commit, Met: own.Side.Met, Bases: map[string]bool{"base": true},
+				Wrote: named("sue")}
+			f.Sources[0].Claims = []MergeClaim{own}
+		}, ledger.Validating},
 		"the reviewer claims what they have merged": {func(f *Facts) {
 			own := *claim(f)
 			own.Signer = signer("cn=sue")

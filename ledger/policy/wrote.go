@@ -90,10 +90,10 @@ func (w *writing) ways(r *Requirement, at int) (ways []way) {
 			continue
 		}
 		list := since(from.Spans, e, source)
-		switch {
-		case claim.Side == nil || !matchesAny(r.CarrySigners, claim.Signer):
+		if claim.Side == nil || !matchesAny(r.CarrySigners, claim.Signer) {
 			list = append(list, own)
-		case claim.Side.Wrote != nil:
+		}
+		if claim.Side != nil && claim.Side.Wrote != nil {
 			list = append(list, claim.Side.Wrote)
 		}
 		ways = append(ways, way{claim, list})

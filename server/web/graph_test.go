@@ -196,7 +196,15 @@ func (h *history) inherit(commit string, k *known) {
 			Spans: h.spans(id, o.Evidence),
 		}
 		if s.SameTree {
-			s.Bases = h.contained(commit, s.Spans)
+			for _, parent := range k.object.parents {
+				for base, is := range h.contained(parent, s.Spans) {
+					if s.Bases == nil {
+						s.Bases = make(map[string]bool)
+					}
+					old, ok := s.Bases[base]
+					s.Bases[base] = is && (old || !ok)
+				}
+			}
 		}
 		latest := make(map[int64]mergeClaim)
 		for _, c := range k.claims {

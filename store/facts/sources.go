@@ -183,13 +183,17 @@ func (fa *Facts) treesOf(rd txn.Reader, heirs []*Commit) (map[int64]*treeEvidenc
 		return nil, err
 	}
 
+	ofEach := make(map[int64]bool) // what carries depends on the commit that it is about
+	for _, s := range heirs {
+		ofEach[s.TreeID] = s.Deriver.Contract.CarriesChanges()
+	}
 	facts := make(map[int64]*policy.Facts, len(trees))
 	var uncached []any
 	missing := make(map[int64]place)
 	for id, tree := range trees {
 		tree.version = versions[id]
 		facts[id] = new(policy.Facts)
-		list, err := treeRows(rd, id, tree)
+		list, err := treeRows(rd, id, tree, ofEach[id])
 		if err != nil {
 			return nil, err
 		}
@@ -207,17 +211,18 @@ func (fa *Facts) treesOf(rd txn.Reader, heirs []*Commit) (map[int64]*treeEvidenc
 // blockDistrusted has distrusted evidence of trees block, until the background has found what
 // it had replaced: it may hide a failure.
 func blockDistrusted(rd txn.Reader, heirs []*Commit, trees map[int64]*treeEvidence) error {
-	var ids []any
+	ids := make(map[string][]any)
 	for _, s := range heirs {
 		if s.TreeID != 0 && s.Deriver.Repo.Distrusting {
-			ids = append(ids, s.TreeID)
+			query := ofTree
+			if s.Deriver.Contract.CarriesChanges() {
+				query = ofEachCommit
+			}
+			ids[query] = append(ids[query], s.TreeID)
 		}
 	}
-	if ids == nil {
-		return nil
-	}
 
-	return rd.EachIn(func(row txn.Scanner) error {
+	note := func(row txn.Scanner) error {
 		var id, attestation int64
 		err := row.Scan(&id, &attestation)
 		tree := trees[id]
@@ -227,9 +232,16 @@ func blockDistrusted(rd txn.Reader, heirs []*Commit, trees map[int64]*treeEviden
 			tree.hidden = true
 		}
 		return err
-	}, `
-SELECT t.tree_id, a.id FROM tree_latest t /*+ordered*/ JOIN attestations a ON a.id = t.attestation_id
-WHERE NOT (`+IsTrusted+`) AND t.tree_id IN `, 1, ids)
+	}
+	for from, list := range ids {
+		query := "SELECT tree_id, a.id" + from + " /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id\nWHERE NOT (" +
+			IsTrusted + ") AND tree_id IN "
+		err := rd.EachIn(note, query, 1, list)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A treeLatest is a row of tree_latest, with who its signer is.
@@ -238,21 +250,31 @@ type treeLatest struct {
 	signers.Who
 }
 
-// treeRows reads which evidence a tree has. If it is too much, it reads the failures, and
-// one more than carries.
-func treeRows(rd txn.Reader, id int64, tree *treeEvidence) ([]treeLatest, error) {
-	const query = `
-SELECT t.attestation_id, t.commit_id, s.person, s.individual
-FROM tree_latest t /*+ordered*/ JOIN signers s ON s.id = t.signer_id
-WHERE t.tree_id = ? `
+// The evidence of trees: the latest of all commits with one, or that of each commit.
+const (
+	ofTree       = "\nFROM tree_latest l"
+	ofEachCommit = "\nFROM commits c /*+ordered*/ JOIN latest l ON l.commit_id = c.id"
+)
+
+// treeRows reads which evidence a tree has: the latest of all its commits, or with ofEach that of each. If it is too
+// much, it reads the failures, and one more than carries.
+func treeRows(rd txn.Reader, id int64, tree *treeEvidence, ofEach bool) ([]treeLatest, error) {
+	const (
+		columns = "SELECT l.attestation_id, l.commit_id, s.person, s.individual"
+		signer  = " /*+ordered*/ JOIN signers s ON s.id = l.signer_id\nWHERE tree_id = ? "
+	)
+	from := ofTree
+	if ofEach {
+		from = ofEachCommit
+	}
 	scan := func(row txn.Scanner) (l treeLatest, err error) {
 		return l, row.Scan(&l.attestation, &l.commit, &l.Person, &l.Individual)
 	}
-	list, err := txn.All(rd, scan, query+"LIMIT ?", id, policy.MaxTopics+1)
+	list, err := txn.All(rd, scan, columns+from+signer+"LIMIT ?", id, policy.MaxTopics+1)
 	if tree.tooMuch = len(list) > policy.MaxTopics; !tree.tooMuch {
 		return list, err
 	}
-	return txn.All(rd, scan, query+"AND t.failed = 1 LIMIT ?", id, policy.MaxTopics+1)
+	return txn.All(rd, scan, columns+ofTree+signer+"AND l.failed = 1 LIMIT ?", id, policy.MaxTopics+1)
 }
 
 // addTreeRows adds the evidence of a tree to facts. It returns the attestations that are not

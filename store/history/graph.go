@@ -26,13 +26,13 @@ func (p Past) IsKnown(sha string) (bool, error) {
 	return err == nil && unknown == nil, err
 }
 
-// IsAncestor reports whether it is known that commit a is b, or an ancestor of b.
-func (p Past) IsAncestor(a, b string) (bool, error) {
-	is, err := lineage.IsAncestor(p.Node, a, b)
+// IsAncestor reports whether it is known that commit a is b, or an ancestor of b, as lineage.IsAncestor does.
+func (p Past) IsAncestor(a, b string) (is, sure bool, err error) {
+	is, sure, err = lineage.IsAncestor(p.Node, a, b)
 	if err != nil {
-		return false, fmt.Errorf("follow the history from %s: %w", b, err)
+		return false, false, fmt.Errorf("follow the history from %s: %w", b, err)
 	}
-	return is, nil
+	return is, sure, nil
 }
 
 // IsFirstParent reports whether it is known that commit a is among the first n that follow b by first parents.

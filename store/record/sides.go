@@ -5,7 +5,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
-	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Attest verifies an attestation with the keyring of the org, and records it like Record. If the
@@ -48,5 +47,9 @@ func (re *Recorder) proveSides(ctx context.Context, r *Recording) error {
 			_, _, err = re.Register(ctx, r.Org, r.Repo, sha, ledger.Registration{Object: object})
 		}
 	}
-	return txn.Unread("the claim was recorded", err)
+	if err == nil {
+		return nil
+	}
+	return ledger.Errorf(ledger.CodeStorageUnavailable,
+		"the claim was recorded, but the objects of its commits were not registered (send them again): %v", err)
 }

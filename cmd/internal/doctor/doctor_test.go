@@ -63,9 +63,9 @@ func TestClaimText(t *testing.T) {
 		Claim: ledger.MergeClaim{Source: sha("2"), Attestation: "att_1", Identity: "cn=queue,o=acme",
 			RecordedAt: ledger.TimeOf(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))},
 	})
-	want := "in acme/api, evidence about 222222222222 carries to 111111111111 by the claim att_1 of cn=queue,o=acme, " +
-		"although it was built on 333333333333 of the branch topic, which was not merged ('ledgerd identity revoke idn_1 " +
-		"--org acme --since 2026-11-20T09:00:00.000Z' ends the claim, and all that this identity has signed since)"
+	want := "in acme/api, evidence about 222222222222 carries to 111111111111 by the claim att_1 of cn=queue,o=acme. " +
+		"The source was built on 333333333333 of the branch topic, which was not merged. To end the claim, and all that " +
+		"this identity has signed since, run 'ledgerd identity revoke idn_1 --org acme --since 2026-11-20T09:00:00.000Z'"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // Preview finds which recorded statements this release would read otherwise than the one that has recorded them, and
-// which claims of merges it would not accept. It copies the database to a temporary folder and changes only the copy.
+// which recorded claims it would refuse today. It copies the database to a temporary folder and changes only the copy.
 func Preview(ctx context.Context, s config.Settings) (findings []Finding, err error) {
 	if s.Database.IsServer() {
 		return nil, errors.New("a preview needs a database file: make one with " +
@@ -94,9 +94,9 @@ func previewClaims(ctx context.Context, db *store.Store) (findings []Finding, er
 
 // claimText says what may carry by a claim, and how an admin ends it.
 func claimText(c store.StackedClaim) string {
-	return fmt.Sprintf("in %s/%s, evidence about %s carries to %s by the claim %s of %s, although it was built on %s of "+
-		"the branch %s, which was not merged ('ledgerd identity revoke %s --org %s --since %s' ends the claim, and all that "+
-		"this identity has signed since)",
+	return fmt.Sprintf("in %s/%s, evidence about %s carries to %s by the claim %s of %s. The source was built on %s of "+
+		"the branch %s, which was not merged. To end the claim, and all that this identity has signed since, run "+
+		"'ledgerd identity revoke %s --org %s --since %s'",
 		c.Org, c.Repo, ledger.Short(c.Claim.Source), ledger.Short(c.Commit), c.Claim.Attestation, c.Claim.Identity,
 		ledger.Short(c.Unmerged), c.Branch, c.IdentityID, c.Org, c.Claim.RecordedAt)
 }

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -28,20 +29,22 @@ type branch struct {
 	trees              map[string]string
 }
 
-// newBranch registers the commits of a branch, whose authors pick picks.
+// newBranch registers the commits of a branch. pick picks their authors, and whether a squash has the tree of its
+// branch.
 func newBranch(h *host, pick func(...string) string) *branch {
 	h.t.Helper()
 	b := &branch{h: h, trees: make(map[string]string)}
-	n := 0
-	commit := func(isRegistered bool, parents ...string) string {
+	n, numbers := 0, make(map[string]int) // of trees, by commit
+	commit := func(isRegistered bool, like string, parents ...string) string {
 		n++
-		id, object := storetest.ObjectOn(parents[0], n, pick("ann", "bob", "eve"), n)
+		tree := cmp.Or(numbers[like], n)
+		id, object := storetest.ObjectOn(parents[0], tree, pick("ann", "bob", "eve"), n)
 		for _, parent := range parents[1:] {
 			object = bytes.Replace(object, []byte("\nauthor "), []byte("\nparent "+parent+"\nauthor "), 1)
 			sum := sha1.Sum(fmt.Appendf(nil, "commit %d\x00%s", len(object), object))
 			id = hex.EncodeToString(sum[:])
 		}
-		b.trees[id] = fmt.Sprintf("%040x", n)
+		numbers[id], b.trees[id] = tree, fmt.Sprintf("%040x", tree)
 		h.objects[id] = object
 		if isRegistered {
 			h.register(id, ledger.Registration{Object: object})
@@ -51,12 +54,12 @@ func newBranch(h *host, pick func(...string) string) *branch {
 		return id
 	}
 
-	b.base = commit(true, commitID(8))
-	b.head = commit(true, commit(false, b.base))
-	b.squash = commit(true, b.base)
-	b.update = commit(true, b.head, b.squash)
-	b.head2 = commit(true, commit(false, b.squash))
-	b.squash2 = commit(true, b.squash)
+	b.base = commit(true, "", commitID(8))
+	b.head = commit(true, "", commit(false, "", b.base))
+	b.squash = commit(true, pick("", b.head), b.base)
+	b.update = commit(true, "", b.head, b.squash)
+	b.head2 = commit(true, "", commit(false, "", b.squash))
+	b.squash2 = commit(true, pick("", b.head2), b.squash)
 	return b
 }
 

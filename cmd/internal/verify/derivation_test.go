@@ -329,6 +329,12 @@ func newRandomHost(t *testing.T, random *rand.Rand) *host {
 			{"state":"PROMOTABLE","predicate":"review:code","exclude_author":true,"covers":"change","carry":["merge"],
 				"carry_signers":["cn=ci"]},
 			{"state":"DEPLOYED","predicate":"deploy:prod"}]}`,
+		`{"requirements":[{"state":"ATTESTED","predicate":"test:go","carry":["tree"]},
+			{"state":"PROMOTABLE","predicate":"review:code","exclude_author":true,"carry":["tree"]},
+			{"state":"DEPLOYED","predicate":"deploy:prod"}]}`,
+		`{"requirements":[{"state":"ATTESTED","predicate":"test:go","carry":["tree"]},
+			{"state":"PROMOTABLE","predicate":"review:code","covers":"change","carry":["tree"]},
+			{"state":"DEPLOYED","predicate":"deploy:prod"}]}`,
 	}
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
 	h := newHost(t)
@@ -395,7 +401,7 @@ func newRandomHost(t *testing.T, random *rand.Rand) *host {
 		}
 	}
 	if isMerging {
-		h.setPolicy(contracts[3])
+		h.setPolicy(contracts[3+random.IntN(3)])
 	}
 	must.OK(t, h.store.Settle(t.Context()))
 	h.sign()

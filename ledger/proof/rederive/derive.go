@@ -32,7 +32,7 @@ func (d *derivation) derive(m moment) derived {
 		return derived{why: unknownContract}
 	}
 	f, why := d.facts(v, &contract)
-	d.seen.include(v.rest)
+	d.seen.include(v.basis)
 	if why != "" {
 		return derived{why: why}
 	}
@@ -42,29 +42,44 @@ func (d *derivation) derive(m moment) derived {
 		return derived{state: state}
 	case slices.ContainsFunc(f.Sources, func(s policy.Source) bool { return len(s.Claims) > 0 }):
 		return derived{why: v.whyLacking(unreadMerge)}
+	case contract.CarriesChanges() && mayCarry(&f):
+		return derived{why: v.whyLacking(unreadSpans)}
 	}
 
-	f.Spans = byAnybody(&f)
+	byAnybody(&f)
 	if least, _ := contract.State(f, m.at); least != state {
 		return derived{state, v.whyLacking(unreadSpans), true}
 	}
 	return derived{state: state}
 }
 
+// mayCarry reports whether any review of a commit with the same tree does not carry by what is known of the history. It
+// may then carry by objects that are not there, and replace other evidence.
+func mayCarry(f *policy.Facts) bool {
+	return slices.ContainsFunc(f.Carried, func(e policy.Evidence) bool {
+		from := &f.Sources[e.Source-1]
+		return e.Base != "" && e.IsReview() && (from.Spans[e.Base] == nil || !from.Bases[e.Base])
+	})
+}
+
 // byAnybody says of the commits that reviews are about and whose authors are not known that anybody may have written
 // them: no such review counts.
-func byAnybody(f *policy.Facts) map[string]*authors.Authorship {
-	spans := make(map[string]*authors.Authorship)
-	for i := range f.Evidence {
-		e := &f.Evidence[i]
+func byAnybody(f *policy.Facts) {
+	for _, e := range slices.Concat(f.Evidence, f.Carried) {
 		if e.Base == "" || !e.IsReview() {
 			continue
 		}
-		if spans[e.Base] = f.Spans[e.Base]; spans[e.Base] == nil {
-			spans[e.Base] = new(authors.Authorship)
+		spans := &f.Spans
+		if e.Source != 0 {
+			spans = &f.Sources[e.Source-1].Spans
+		}
+		if *spans == nil {
+			*spans = make(map[string]*authors.Authorship)
+		}
+		if (*spans)[e.Base] == nil {
+			(*spans)[e.Base] = new(authors.Authorship)
 		}
 	}
-	return spans
 }
 
 // facts returns what the log has of the commit in a view, as a contract reads it.
@@ -168,14 +183,15 @@ func (d *derivation) carry(contract *policy.Contract, f *policy.Facts, v *view) 
 	if !contract.Carries() {
 		return ""
 	}
-	if why := d.carryTree(f, v); why != "" || !contract.CarriesMerges() {
+	if why := d.carryTree(contract, f, v); why != "" || !contract.CarriesMerges() {
 		return why
 	}
 	return d.carryMerges(v, contract, f)
 }
 
-// carryTree adds the evidence of other commits with the same tree.
-func (d *derivation) carryTree(f *policy.Facts, v *view) (why string) {
+// carryTree adds the evidence of other commits with the same tree: the newest of each of them, if it depends on the
+// commit whether it carries.
+func (d *derivation) carryTree(contract *policy.Contract, f *policy.Facts, v *view) (why string) {
 	siblings := d.siblings(d.commit)
 	switch {
 	case len(siblings) == 0:
@@ -184,6 +200,10 @@ func (d *derivation) carryTree(f *policy.Facts, v *view) (why string) {
 		return "too many commits have the same tree"
 	}
 
+	about := topicOf
+	if contract.CarriesChanges() {
+		about = ownTopicOf
+	}
 	newest := make(map[topic]string) // attestations
 	for i := range f.Evidence {
 		newest[about(&f.Evidence[i])] = f.Evidence[i].Attestation
@@ -256,36 +276,34 @@ func (d *derivation) claim(v *view, rec *record) (m policy.MergeClaim, why strin
 	if m.Side.Refused, why = d.refused(rec); why != "" || m.Side.Refused != "" {
 		return m, why
 	}
-	m.Side.Met, why = d.met(v, rec.merge.Parent.SHA)
+	m.Side.Met, why = d.askMainline(v, rec.merge.Parent.SHA)
 	return m, why
 }
 
-// met returns what a commit of the mainline meets.
-func (d *derivation) met(v *view, sha string) (policy.Met, string) {
-	for _, m := range d.mainline[sha] {
-		if m.isFor(v.moment) {
-			v.include(m.rest)
-			return m.met, m.why
+// askMainline returns what a commit of the mainline meets, or why that is not known.
+func (d *derivation) askMainline(v *view, sha string) (met policy.Met, why string) {
+	for _, a := range d.mainline[sha] {
+		if a.isFor(v.moment) {
+			v.include(a.basis)
+			return a.met, a.why
 		}
 	}
 	switch {
 	case d.below >= d.maxMainline:
 		return nil, longMainline
-	case d.derived >= maxMet:
+	case d.derived >= maxAnswers:
 		return nil, manyTimes
 	}
 	d.derived++
 
 	below := &derivation{Replay: d.Replay, commit: d.Replay.commit(sha), branch: d.branch, below: d.below + 1}
 	at := d.at(v.moment)
-	var m met
-	m.met, m.why = below.meets(at)
-	m.rest = at.rest
-	if m.why != longMainline {
-		d.mainline[sha] = append(d.mainline[sha], m)
+	met, why = below.meets(at)
+	if why != longMainline {
+		d.mainline[sha] = append(d.mainline[sha], mainlineAnswer{at.basis, met, why})
 	}
-	v.include(m.rest)
-	return m.met, m.why
+	v.include(at.basis)
+	return met, why
 }
 
 // meets returns what the commit meets as one of the mainline.

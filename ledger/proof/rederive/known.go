@@ -38,43 +38,43 @@ func (o *objects) learn(sha string, m moment) {
 	}
 }
 
-// A rest is on what an answer about a moment rests.
-type rest struct {
-	// from is the last event on which it rests, and to the next one that may change it: at any moment between, the answer
-	// is the same.
+// A basis is what an answer depends on.
+type basis struct {
+	// from is the last event that the answer depends on, and to the next one that may change it: the answer is the same at
+	// any moment between them.
 	from, to int64
-	// changed is when that has last changed of which the ledger derives states in the background: evidence of other
-	// commits, and objects.
+	// changed is the time of the last change that the ledger applies in the background: new evidence of other commits, or
+	// an object.
 	changed ledger.Time
-	// learnt is the last event of what is known of other commits, of which the ledger has the present record alone.
+	// learnt is the last event about what is known of other commits. The ledger has only the present record of each.
 	learnt int64
-	// objectAt is the last event by which an object became known on which it rests.
+	// objectAt is the last event by which one of the objects became known.
 	objectAt int64
-	// lacks reports whether an object is not there that the ledger knew.
+	// lacks reports whether an object was not read that the ledger knew.
 	lacks bool
 }
 
-// include adds on what another answer rests, about another commit.
-func (r *rest) include(other rest) {
-	r.from, r.to = max(r.from, other.from), min(r.to, other.to)
-	r.changed = max(r.changed, other.changed)
-	r.learnt, r.objectAt = max(r.learnt, other.learnt), max(r.objectAt, other.objectAt)
-	r.lacks = r.lacks || other.lacks
+// include adds what an answer about another commit depends on.
+func (b *basis) include(other basis) {
+	b.from, b.to = max(b.from, other.from), min(b.to, other.to)
+	b.changed = max(b.changed, other.changed)
+	b.learnt, b.objectAt = max(b.learnt, other.learnt), max(b.objectAt, other.objectAt)
+	b.lacks = b.lacks || other.lacks
 }
 
 // isFor reports whether the answer is the same at another moment.
-func (r *rest) isFor(m moment) bool { return r.from < m.index && m.index <= r.to }
+func (b *basis) isFor(m moment) bool { return b.from < m.index && m.index <= b.to }
 
-// A met is what a commit of the mainline meets.
-type met struct {
-	rest
+// A mainlineAnswer says what a commit of the mainline meets, or why that is not known.
+type mainlineAnswer struct {
+	basis
 	met policy.Met
 	why string
 }
 
 const (
-	// maxMainline is how many commits of the mainline are followed below a commit at most.
+	// maxMainline is the maximum number of commits of the mainline that are followed below a commit.
 	maxMainline = 10_000
-	// maxMet is how often it is derived what commits of the mainline meet, at different times.
-	maxMet = 200_000
+	// maxAnswers is the maximum number of derived answers about the mainline: each is about a commit, at a time.
+	maxAnswers = 200_000
 )

@@ -41,15 +41,15 @@ func (r *Replay) AddObject(o lineage.Object) error {
 	return nil
 }
 
-// A view is what the log has before an event. It notes on what an answer rests.
+// A view is what the log has before an event. It notes what an answer depends on.
 type view struct {
 	*Replay
 	moment
-	rest
+	basis
 }
 
 func (r *Replay) at(m moment) *view {
-	return &view{Replay: r, moment: m, rest: rest{to: math.MaxInt64}}
+	return &view{Replay: r, moment: m, basis: basis{to: math.MaxInt64}}
 }
 
 // hasOwn reports whether an event of the commit itself was before.
@@ -116,14 +116,16 @@ func (v *view) Between(base, head string) (list []ancestry.Commit, known bool, e
 }
 
 // IsAncestor implements ancestry.History.
-func (v *view) IsAncestor(a, b string) (bool, error) { return lineage.IsAncestor(v.node, a, b) }
+func (v *view) IsAncestor(a, b string) (is, sure bool, err error) {
+	return lineage.IsAncestor(v.node, a, b)
+}
 
 // IsFirstParent implements ancestry.History.
 func (v *view) IsFirstParent(a, b string, n int) (bool, error) {
 	return lineage.IsFirstParent(v.node, a, b, n)
 }
 
-// whyLacking says why a state is not derived again that rests on something of which objects are not there.
+// whyLacking says why a state is not derived again that depends on something whose objects were not read.
 func (v *view) whyLacking(what string) string {
 	if !v.objects.cloned {
 		return what + ", whose objects are not read (run it in a clone of the repo)"

@@ -16,22 +16,29 @@ import (
 )
 
 // A repository is a history with commit objects, by the names of commits: m0, m1 … are on the mainline, b1 … on a
-// branch. Each commit has a tree of its own.
+// branch. Each commit has a tree of its own, unless it is in treeOf.
 type repository struct {
 	*history
 	ids     map[string]string
 	objects map[string]lineage.Object // by the ID
 	people  map[string]string         // the authors, by the name of the commit
+	treeOf  map[string]string         // the commit with the same tree, by the name of the commit
 }
 
 func newRepository(t *testing.T, contract string) *repository {
 	t.Helper()
 	return &repository{newHistory(t, contract), make(map[string]string), make(map[string]lineage.Object),
-		make(map[string]string)}
+		make(map[string]string), make(map[string]string)}
 }
 
 // id returns the ID of a commit, or the name of one that has no object.
 func (r *repository) id(name string) string { return cmp.Or(r.ids[name], name) }
+
+// tree returns the ID of a commit's tree.
+func (r *repository) tree(name string) string {
+	sum := sha1.Sum([]byte(cmp.Or(r.treeOf[name], name)))
+	return hex.EncodeToString(sum[:])
+}
 
 // commit creates a commit with parents. It is 'author' or 'author/committer' who wrote it.
 func (r *repository) commit(name, who string, parents ...string) {
@@ -39,8 +46,7 @@ func (r *repository) commit(name, who string, parents ...string) {
 	if !ok {
 		committer = author
 	}
-	tree := sha1.Sum([]byte(name))
-	text := fmt.Sprintf("tree %x\n", tree)
+	text := fmt.Sprintf("tree %s\n", r.tree(name))
 	for _, parent := range parents {
 		text += "parent " + r.id(parent) + "\n"
 	}
@@ -58,9 +64,8 @@ func (r *repository) prove(names ...string) {
 	r.t.Helper()
 	for _, name := range names {
 		author, committer, _ := strings.Cut(r.people[name], "/")
-		tree := sha1.Sum([]byte(name))
 		var c ledger.Commit
-		c.SHA, c.Tree, c.Proven = r.id(name), hex.EncodeToString(tree[:]), true
+		c.SHA, c.Tree, c.Proven = r.id(name), r.tree(name), true
 		c.Author = ledger.Author{Name: author, Email: author + "@acme.example"}
 		if committer != "" {
 			c.Writers = []ledger.Author{{Name: committer, Email: committer + "@acme.example"}}
@@ -87,10 +92,9 @@ func (r *repository) pass(name, signer, predicate, base string) {
 // claim claims that a commit is a clean merge of a source with a commit of the mainline.
 func (r *repository) claim(name, signer string, kind attestation.MergeKind, source, parent string) {
 	r.t.Helper()
-	tree := sha1.Sum([]byte(name))
 	r.attest(r.id(name), signer, attestation.MergePredicate(kind), ledger.Pass, func(a *attestation.Attestation) {
 		a.Base, a.Merge = r.id(parent), &attestation.Merge{Kind: kind, Source: attestation.MergedCommit{SHA: r.id(source)},
-			Parent: attestation.MergedCommit{SHA: r.id(parent)}, Tree: hex.EncodeToString(tree[:])}
+			Parent: attestation.MergedCommit{SHA: r.id(parent)}, Tree: r.tree(name)}
 	})
 }
 

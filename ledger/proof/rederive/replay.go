@@ -35,13 +35,15 @@ type Replay struct {
 	trees     map[string][]*commit // commits whose object is known
 	next      int64                // the number of the last event
 	objects   objects
-	// mainline has what commits of it meet, and derived counts these.
-	mainline map[string][]met
+	// mainline has the answers about its commits, by commit, and derived counts them.
+	mainline map[string][]mainlineAnswer
 	derived  int
 	// maxMainline is the constant of this name; tests lower it.
 	maxMainline int
-	// based counts the commits whose evidence may rest on the history.
-	based int
+	// based counts the commits that are based. basesCarry reports whether reviews that rest on the history may carry
+	// between commits with the same tree.
+	based      int
+	basesCarry bool
 }
 
 // A version is when a version of the contract came into effect.
@@ -64,7 +66,8 @@ type commit struct {
 	states []state
 	// standing is the last that was logged.
 	standing state
-	// isBased reports whether its evidence may rest on the history, and isFollowed whether Needs has followed its claims.
+	// isBased reports whether its evidence, or what it inherits by its tree, may rest on the history, and isFollowed
+	// whether Needs has followed its claims.
 	isBased, isFollowed bool
 }
 
@@ -92,14 +95,18 @@ type state struct {
 
 // New returns an empty replay of a repo with the given versions of its contract.
 func New(contracts map[int]policy.Contract) *Replay {
-	return &Replay{
+	r := &Replay{
 		contracts: contracts, programs: make(map[string]*where.Program),
 		verdicts: make(policy.Verdicts), signers: identity.NewSigners(), holders: make(map[string][]string),
 		versions: []version{{number: 1}},
-		commits:  make(map[string]*commit), trees: make(map[string][]*commit), mainline: make(map[string][]met),
+		commits:  make(map[string]*commit), trees: make(map[string][]*commit), mainline: make(map[string][]mainlineAnswer),
 		maxMainline: maxMainline,
 		objects:     objects{known: make(map[string]moment), read: make(map[string]*object)},
 	}
+	for _, c := range contracts {
+		r.basesCarry = r.basesCarry || c.CarriesChanges() || c.Carries() && c.ExcludesAuthor()
+	}
+	return r
 }
 
 // now returns the moment of the next event.
@@ -212,12 +219,24 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 func (r *Replay) base(c *commit, m *attestation.Merge, at ledger.Time) {
 	r.objects.inUse = true
 	if !c.isBased {
-		c.isBased = true
-		r.based++
+		r.noteBased(c)
+		if r.basesCarry {
+			r.noteBased(r.siblings(c)...)
+		}
 	}
 	if m != nil {
 		r.learn(m.Source.SHA, at)
 		r.learn(m.Parent.SHA, at)
+	}
+}
+
+// noteBased notes that what commits have or inherit may rest on the history.
+func (r *Replay) noteBased(list ...*commit) {
+	for _, c := range list {
+		if !c.isBased {
+			c.isBased = true
+			r.based++
+		}
 	}
 }
 
@@ -306,11 +325,24 @@ func (r *Replay) Commit(e ledger.CommitEvent) {
 
 	c := r.learn(e.Commit, e.Timestamp)
 	if c.tree == "" && e.Tree != "" { // an object never changes
-		r.trees[e.Tree] = append(r.trees[e.Tree], c)
+		r.addToTree(c, e.Tree)
 		r.objects.learn(c.sha, now)
 		c.proven = now
 	}
 	c.digest, c.tree, c.logged = e.Facts, e.Tree, now
+}
+
+// addToTree adds a commit to those with a tree. If reviews may carry between these, all of them are based, or none is.
+func (r *Replay) addToTree(c *commit, tree string) {
+	others := r.trees[tree]
+	r.trees[tree] = append(others, c)
+	switch {
+	case !r.basesCarry || len(others) == 0:
+	case others[0].isBased:
+		r.noteBased(c)
+	case c.isBased:
+		r.noteBased(others...)
+	}
 }
 
 // Needs returns the commits of which Known must be called before a commit's state is derived: itself, those with the

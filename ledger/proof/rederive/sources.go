@@ -14,8 +14,8 @@ type derivation struct {
 	branch string // the default one
 	// below is how many commits of the mainline are above.
 	below int
-	// seen is what the states rest on that were derived.
-	seen rest
+	// seen is what the derived states depend on.
+	seen basis
 	// judged counts the attestations that were recorded while the commit was DEPLOYED. For each of them,
 	// it is derived whether the commit was PROMOTABLE.
 	judged int
@@ -90,10 +90,18 @@ func (r *Replay) isDistrusted(rec *record) bool {
 type topic struct {
 	predicate, slot, signer string
 	stated                  bool // an outcome
+	source                  int  // as in policy.Evidence; 0 for all commits with the tree
 }
 
-func about(e *policy.Evidence) topic {
-	return topic{e.Predicate, e.Slot, e.Signer.String(), e.Status != ledger.Recorded}
+func topicOf(e *policy.Evidence) topic {
+	return topic{e.Predicate, e.Slot, e.Signer.String(), e.Status != ledger.Recorded, 0}
+}
+
+// ownTopicOf returns what evidence is about if it replaces none of other commits.
+func ownTopicOf(e *policy.Evidence) topic {
+	t := topicOf(e)
+	t.source = e.Source
+	return t
 }
 
 // source returns a commit with the same tree.

@@ -267,10 +267,43 @@ func (s suite) TestAReviewOfAStackedBranchDoesNotCarryByTree(t *testing.T) {
 	g.ids["squash"], g.objects["squash"] = storetest.ObjectOn(g.ids["m0"], len(g.ids), "Max", 99)
 	g.register("s1", "squash")
 	ci.Attest(g.ids["squash"], "test:go", ledger.Pass)
+	g.ids["merge"], g.objects["merge"] = storetest.ObjectOn(g.ids["m0"]+"\nparent "+g.ids["s1"], len(g.ids)-1, "Max", 98)
+	g.register("merge")
+	ci.Attest(g.ids["merge"], "test:go", ledger.Pass)
+
 	g.review(rita, "s1", "t2")
 	g.want("with the base on the branch below", "squash", ledger.Attested)
+	g.want("with the base on the branch below", "merge", ledger.Attested)
 	g.review(rita, "s1", "m0")
 	g.want("with the base on the mainline", "squash", ledger.Promotable)
+	g.want("with the base on the mainline", "merge", ledger.Promotable)
+}
+
+// Evidence that does not carry by tree hides none that does: an older rejection, or an older review.
+func (s suite) TestEvidenceThatDoesNotCarryByTreeHidesNone(t *testing.T) {
+	g, ci, rita, _ := s.newUpdate(t)
+	g.SetContract(strings.ReplaceAll(updateContract, `"carry":["merge"],
+		"carry_signers":["cn=mainline,ou=build,o=acme"]`, `"carry":["tree"]`))
+	bob := g.NewSigner("cn=bob,ou=dev,o=acme")
+	g.send("t1")
+	tree := len(g.ids) + 1
+	for i, name := range []string{"squash", "x", "y"} {
+		parent := []string{"m0", "m0", "t2"}[i]
+		g.ids[name], g.objects[name] = storetest.ObjectOn(g.ids[parent], tree, "Max", 90+i)
+		g.register(name)
+	}
+	ci.Attest(g.ids["squash"], "test:go", ledger.Pass)
+
+	g.review(bob, "x", "m0")
+	g.want("with a review of x", "squash", ledger.Promotable)
+	g.review(bob, "y", "t2")
+	g.want("with another review of the same person, since a base elsewhere", "squash", ledger.Promotable)
+	rita.Attest(g.ids["x"], "review:code", ledger.Fail)
+	g.want("once x is rejected", "squash", ledger.Attested)
+	g.review(rita, "y", "t2")
+	g.want("with a later review of who has rejected it, since a base elsewhere", "squash", ledger.Attested)
+	g.review(rita, "x", "m0")
+	g.want("once x is reviewed again", "squash", ledger.Promotable)
 }
 
 // A claim by somebody who may not speak for the mainline carries their own reviews alone.
