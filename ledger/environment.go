@@ -46,6 +46,22 @@ func RollbackOf(predicate, predicateType string) (name string, ok bool) {
 	return strings.CutPrefix(predicate, rollbackPrefix)
 }
 
+// BaselineType is the predicate type of statements that a commit runs in an environment since before
+// deployments to it were recorded.
+const BaselineType = "https://github.com/ledgerd/ledgerd/predicate/baseline/v1"
+
+// BaselinePredicate returns the predicate of the baselines of an environment.
+func BaselinePredicate(name string) string { return baselinePrefix + name }
+
+// BaselineOf returns the name of the environment whose baseline a statement sets. ok is false if it
+// is of another type than BaselineType, as with RollbackOf.
+func BaselineOf(predicate, predicateType string) (name string, ok bool) {
+	if predicateType != BaselineType {
+		return "", false
+	}
+	return strings.CutPrefix(predicate, baselinePrefix)
+}
+
 // IsExcusable reports whether an exception may name a requirement: one of a contract, or
 // rollback:NAME for the environment NAME.
 func IsExcusable(requirement string) bool {
@@ -79,6 +95,9 @@ type Environment struct {
 	// Deployment is the latest deployment that counts and was not rolled back. It is nil if
 	// what runs is unknown.
 	Deployment *Deployment `json:"deployment,omitzero"`
+	// Baseline is what runs there by the latest baseline. It is nil if there is none, or if Deployment
+	// is not nil.
+	Baseline *Baseline `json:"baseline,omitzero"`
 	// Rollback is the latest rollback after Deployment, or nil.
 	Rollback *Rollback `json:"rollback,omitzero"`
 	// OpenViolations is the number of open violations of the predicate. If it is
@@ -108,6 +127,16 @@ type Deployment struct {
 	Behind int `json:"behind"`
 	// BehindMore reports whether there may be more of them.
 	BehindMore bool `json:"behind_more"`
+}
+
+// A Baseline says that a commit runs in an environment since before deployments to it were recorded.
+type Baseline struct {
+	Commit      string `json:"commit"`
+	Subject     string `json:"subject"`  // first line of the commit's message
+	Identity    string `json:"identity"` // the signer's DN
+	Attestation string `json:"attestation"`
+	At          Time   `json:"at"`
+	Reason      string `json:"reason,omitzero"`
 }
 
 // A CommitRollback says that a commit was rolled back from an environment, whose gate is shut for

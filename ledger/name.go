@@ -88,13 +88,18 @@ const ReviewPrefix = "review:"
 // requirements of exceptions that open a gate which a rollback has shut.
 const rollbackPrefix = "rollback:"
 
+// baselinePrefix begins the predicates of statements of the type BaselineType.
+const baselinePrefix = "baseline:"
+
 // changesPrefix begins the predicates of records of what commits change.
 const changesPrefix = "changes:"
 
 // ReservedPrefix returns the reserved prefix of a predicate name, or "". Only the ledger
 // gives such names. Earlier releases have recorded results with those of IsReservedLater.
 func ReservedPrefix(name string) string {
-	for _, prefix := range []string{"signed:", "merge:", "exception:", rollbackPrefix, changesPrefix} {
+	for _, prefix := range []string{
+		"signed:", "merge:", "exception:", rollbackPrefix, baselinePrefix, changesPrefix,
+	} {
 		if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
 			return prefix
 		}
@@ -103,7 +108,9 @@ func ReservedPrefix(name string) string {
 }
 
 // IsReservedLater reports whether a prefix is reserved in this release and was not in all before.
-func IsReservedLater(prefix string) bool { return prefix == rollbackPrefix || prefix == changesPrefix }
+func IsReservedLater(prefix string) bool {
+	return prefix == rollbackPrefix || prefix == baselinePrefix || prefix == changesPrefix
+}
 
 // Short returns the first 12 digits of a hash or of an id of git, for display.
 func Short(id string) string { return id[:min(len(id), 12)] }
