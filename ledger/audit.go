@@ -77,6 +77,8 @@ const (
 	AuditExceptionGranted AuditAction = "exception.granted"
 	AuditExceptionEnded   AuditAction = "exception.ended"
 
+	AuditBaselineSet AuditAction = "baseline.set" // of an environment
+
 	AuditCommitCorrected AuditAction = "commit.corrected"
 
 	AuditLogReplaced      AuditAction = "log.replaced"      // a new epoch of the transparency log began
@@ -99,8 +101,8 @@ func AuditActions() []AuditAction {
 		AuditTrustedRootSet, AuditTrustedRootRemoved, AuditCertificateIssued, AuditPolicyApplied,
 		AuditWebhookCreated, AuditWebhookChanged, AuditWebhookRotated, AuditWebhookDeleted, AuditWebhookPinged,
 		AuditWebhookReplayed, AuditWebhookRedelivered,
-		AuditExceptionGranted, AuditExceptionEnded, AuditCommitCorrected, AuditLogReplaced, AuditDatabaseRestored,
-		AuditDatabaseBaseline,
+		AuditExceptionGranted, AuditExceptionEnded, AuditBaselineSet, AuditCommitCorrected, AuditLogReplaced,
+		AuditDatabaseRestored, AuditDatabaseBaseline,
 	}
 }
 

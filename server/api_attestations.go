@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/attestation/bulk"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/server/internal/reviews"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -167,16 +168,31 @@ func (s *Server) item(c *call, index int, record ledger.AttestationRecord, isNew
 func (s *Server) record(c *call, signed reviews.Signed) (ledger.AttestationRecord, bool, error) {
 	verify := func(at attestation.Place, keys *identity.Keyring) (*attestation.Attestation, error) {
 		a, err := at.Verify(signed.Envelope, keys, s.time())
-		if err == nil {
-			a.Assertion, a.Passkey = signed.Assertion, signed.Passkey
+		if err != nil {
+			return nil, err
 		}
-		return a, err
+		a.Assertion, a.Passkey = signed.Assertion, signed.Passkey
+		return a, c.caller.confirms(a)
 	}
 	record, isNew, err := s.store.Attest(c.ctx(), c.org(), c.repo(), verify)
 	if err == nil && isNew {
 		s.config.Observer.Recorded(record.Result.Status)
 	}
 	return record, isNew, err
+}
+
+// confirms refuses a baseline unless an admin sends it. Who signs a baseline asks for it, and who sends it confirms it.
+func (c caller) confirms(a *attestation.Attestation) error {
+	switch {
+	case a.Baseline == nil, c.token.Scope >= ledger.Admin:
+		return nil
+	case c.token.IsSignIn:
+		return ledger.Errorf(ledger.CodeForbidden, "role %s required: an admin confirms a baseline by sending it, and you are %s",
+			member.Admin, member.Role(c.token.Scope))
+	}
+	return ledger.Errorf(ledger.CodeForbidden,
+		"scope %s required: an admin confirms a baseline by sending it, and the API token has scope %s",
+		ledger.Admin, c.token.Scope)
 }
 
 func (s *Server) getAttestation(c *call) (*reply, error) {

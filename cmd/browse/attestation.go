@@ -2,7 +2,6 @@ package browse
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -123,27 +122,4 @@ func newViolationList(p *cli.Program) *cobra.Command {
 	flags.StringVar(&rev, "commit", "", "only those of this commit, a sha or a git `rev`")
 	cli.LimitFlag(command, &limit)
 	return command
-}
-
-func newEnvironment(p *cli.Program) *cobra.Command {
-	var filter client.EnvironmentFilter
-	var limit int
-	command := p.Takes(&cobra.Command{
-		Use: "list", Short: "List what runs in the environments of an org", Long: display.EnvironmentHelp(),
-		Example: "  ledgerd environment list acme\n  ledgerd environment list acme --repo api --environment prod -o json",
-		RunE: func(command *cobra.Command, args []string) error {
-			if name, ok := ledger.EnvironmentOf(filter.Name); ok { // the predicate
-				filter.Name = name
-			}
-			return p.WithOrgArg(command, args, &filter.Repo, func(ctx context.Context, c *cli.Connection, org string) error {
-				return cli.PrintList(p, c.Environments(ctx, org, filter), limit, display.EnvironmentColumns(),
-					display.EnvironmentRows(time.Now()))
-			})
-		},
-	}, "[ORG]")
-	command.Flags().StringVar(&filter.Repo, "repo", "", "only environments of this `repo`, such as api or acme/api")
-	command.Flags().StringVar(&filter.Name, "environment", "",
-		"only environments with this `name`, such as prod or deploy:prod")
-	cli.LimitFlag(command, &limit)
-	return cli.Group("environment", "List what runs where", command)
 }

@@ -14,7 +14,6 @@ func Commands(p *cli.Program) []*cobra.Command {
 		newInsights(p),
 		newAttestation(p),
 		newViolation(p),
-		newEnvironment(p),
 		newPredicate(p),
 		newEvents(p),
 		newEvidence(p),

@@ -76,7 +76,7 @@ EXIT STATUS
 	return command
 }
 
-// environmentArg returns the environment that the last argument names.
+// environmentArg returns the environment that the first argument after the repo names.
 func environmentArg(p *cli.Program, command *cobra.Command, args []string) (string, error) {
 	name, err := ledger.ParseEnvironment(p.RestArgs(command, args)[0])
 	if err != nil {

@@ -15,6 +15,7 @@ func Commands(p *cli.Program) []*cobra.Command {
 		newAttest(p),
 		newDeploy(p),
 		newRollback(p),
+		newEnvironment(p),
 		newReview(p),
 		newException(p),
 		newGate(p),

@@ -29,6 +29,8 @@ type Attestation struct {
 	Merge *Merge
 	// Rollback is what a rollback says. It is nil for statements of other types.
 	Rollback *Rollback
+	// Baseline is what a baseline says. It is nil for statements of other types.
+	Baseline *Baseline
 	// Again is why a commit is deployed that was rolled back. It is empty for other statements.
 	Again string
 	// Base is the commit since which the changes were reviewed: a review is about the commits that Commit has and Base
@@ -99,6 +101,7 @@ func (p Place) Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*At
 		Signer:        signer,
 		Artifacts:     st.artifacts,
 		Rollback:      st.rollback,
+		Baseline:      st.baseline,
 		Again:         st.again,
 		IsPlaced:      st.isPlaced,
 		Payload:       env.Payload,
@@ -122,11 +125,14 @@ func (p Place) Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*At
 	return a, nil
 }
 
-// Reason returns why the commit was rolled back, or is deployed again. It is empty for other
+// Reason returns why the commit was rolled back, is a baseline, or is deployed again. It is empty for other
 // statements.
 func (a *Attestation) Reason() string {
-	if a.Rollback != nil {
+	switch {
+	case a.Rollback != nil:
 		return a.Rollback.Reason
+	case a.Baseline != nil:
+		return a.Baseline.Reason
 	}
 	return a.Again
 }

@@ -22,6 +22,7 @@ type body struct {
 	verified   []string  // of verification summaries: the URIs of what was verified
 	merge      *Merge    // of a merge: what it claims
 	rollback   *Rollback // of a rollback: what it says
+	baseline   *Baseline // of a baseline: what it says
 	again      string    // of a deployment: why the commit is deployed although it was rolled back
 }
 

@@ -98,9 +98,15 @@ const MergePredicateType = ownPredicateTypes + "merge/v1"
 // runs in an environment, and is not to be deployed there again.
 const RollbackPredicateType = ledger.RollbackType
 
+// BaselinePredicateType is the ledger's own predicate type for baselines: a commit runs in an environment since before
+// deployments to it were recorded.
+const BaselinePredicateType = ledger.BaselineType
+
 // ownTypes returns the ledger's own predicate types that can be sent.
 func ownTypes() []string {
-	return []string{ResultPredicateType, ExceptionPredicateType, MergePredicateType, RollbackPredicateType}
+	return []string{
+		ResultPredicateType, ExceptionPredicateType, MergePredicateType, RollbackPredicateType, BaselinePredicateType,
+	}
 }
 
 // ownPredicateTypes is the prefix of all present and future predicate types of the

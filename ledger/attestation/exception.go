@@ -37,10 +37,6 @@ func ExceptionPredicate(requirement string) string { return exceptionPrefix + re
 
 // check returns an error for the first invalid field.
 func (x *Exception) check() error {
-	fault := func(field, format string, args ...any) error {
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate."+field, format, args...)
-	}
-
 	switch {
 	case x.Repo == "":
 		return fault("repo", "required (use e.g. acme/api): an exception is for one repo")
@@ -62,13 +58,17 @@ func (x *Exception) check() error {
 // checkReason validates the text of a reason in a field of a predicate.
 func checkReason(field, reason string) error {
 	if utf8.RuneCountInString(reason) > maxReason {
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate."+field, "too long: at most %d characters",
-			maxReason)
+		return fault(field, "too long: at most %d characters", maxReason)
 	}
 	if err := identity.CheckVisible(reason); err != nil {
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate."+field, "%v", err)
+		return fault(field, "%v", err)
 	}
 	return nil
+}
+
+// fault returns an error about a field of the predicate.
+func fault(field, format string, args ...any) error {
+	return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate."+field, format, args...)
 }
 
 // checkEnd refuses an exception that ends too long after now.

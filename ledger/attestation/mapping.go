@@ -57,6 +57,8 @@ var mappings = []Mapping{
 		Predicate: "`exception:` and `predicate.requirement`", Result: "`recorded`", parse: parseException},
 	{Types: []string{RollbackPredicateType},
 		Predicate: "`rollback:` and `predicate.environment`", Result: "`recorded`", parse: parseRollback},
+	{Types: []string{BaselinePredicateType},
+		Predicate: "`baseline:` and `predicate.environment`", Result: "`recorded`", parse: parseBaseline},
 	{Types: []string{SignedCommitType},
 		Predicate: "`signed:commit`", Result: "`pass`", parse: refuseSignedCommit},
 	{Types: []string{MergePredicateType},
@@ -181,7 +183,9 @@ func Known(predicateType string) (predicates string, outcome bool) {
 // RecordedPredicates returns patterns of the predicates of statements that can be
 // ledger.Recorded. A pattern is exact, or a prefix that ends in *.
 func RecordedPredicates() []string {
-	patterns := []string{"signed:*", "merge:*", "exception:*", "rollback:*", "changes:*"} // reserved, so nobody is misled
+	patterns := []string{ // reserved, so nobody is misled
+		"signed:*", "merge:*", "exception:*", "rollback:*", "baseline:*", "changes:*",
+	}
 	for _, m := range mappings {
 		if strings.Contains(m.Result, "`recorded`") {
 			patterns = append(patterns, m.pattern())

@@ -65,9 +65,6 @@ func parseResult(predicate []byte) (body, error) {
 
 // checkRollout validates what the statement of a deployment says of it besides its result.
 func checkRollout(rollout, again string, status ledger.Status) error {
-	fault := func(field, format string, args ...any) error {
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate."+field, format, args...)
-	}
 	switch {
 	case rollout != "" && rollout != ledger.RolloutFailed:
 		return fault("rollout", "%q is not known (use %s, or leave it out)", text.Clip(rollout), ledger.RolloutFailed)
@@ -108,6 +105,8 @@ func insteadOf(prefix string) string {
 		return "use another name; to grant an exception, use ledgerd exception grant"
 	case ledger.RollbackPredicate(""):
 		return "use another name; to roll a commit back, use ledgerd rollback"
+	case ledger.BaselinePredicate(""):
+		return "use another name; to say what runs in an environment already, use ledgerd environment baseline"
 	}
 	return "use another name"
 }

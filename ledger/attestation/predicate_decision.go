@@ -48,6 +48,26 @@ func parseRollback(predicate []byte) (body, error) {
 		repo: r.Repo, rollback: r}, nil
 }
 
+func parseBaseline(predicate []byte) (body, error) {
+	var p struct {
+		Repo        string       `json:"repo"`
+		Environment string       `json:"environment"`
+		Reason      string       `json:"reason"`
+		IssuedOn    ledger.Time  `json:"issuedOn"`
+		Other       otherMembers `json:",embed"`
+	}
+	if err := decodePredicate(predicate, &p); err != nil {
+		return body{}, err
+	}
+
+	b := &Baseline{Repo: p.Repo, Environment: p.Environment, Reason: p.Reason, IssuedOn: p.IssuedOn}
+	if err := b.check(); err != nil {
+		return body{}, err
+	}
+	return body{predicate: ledger.BaselinePredicate(b.Environment), result: ledger.Result{Status: ledger.Recorded},
+		repo: b.Repo, baseline: b}, nil
+}
+
 func parseMerge(predicate []byte) (body, error) {
 	type commit struct {
 		SHA   string       `json:"sha"`

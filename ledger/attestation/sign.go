@@ -56,6 +56,14 @@ func NewRollbackStatement(commit string, r Rollback) ([]byte, error) {
 	return newStatement(r.Repo, commit, "", RollbackPredicateType, r)
 }
 
+// NewBaselineStatement returns an in-toto statement that a commit runs in an environment.
+func NewBaselineStatement(commit string, b Baseline) ([]byte, error) {
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	return newStatement(b.Repo, commit, "", BaselinePredicateType, b)
+}
+
 // NewMergeStatement returns an in-toto statement with the claim that a commit is a merge.
 func NewMergeStatement(commit string, m Merge) ([]byte, error) {
 	if err := m.check(); err != nil {

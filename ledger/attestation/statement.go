@@ -19,6 +19,7 @@ type statement struct {
 	artifacts     Artifacts
 	merge         *Merge    // nil for other types
 	rollback      *Rollback // the same
+	baseline      *Baseline // the same
 	again         string
 	// isPlaced reports whether its meaning depends on the web URL of the repo.
 	isPlaced bool
@@ -43,8 +44,8 @@ func parseStatement(payload []byte, at Place) (statement, error) {
 	}
 	return statement{
 		commit: commit, predicateType: doc.PredicateType, repo: b.repo, outcome: doc.outcome(&m, &b, commit),
-		exception: b.exception, artifacts: doc.artifacts(&b, commit), merge: b.merge, rollback: b.rollback, again: b.again,
-		isPlaced: doc.isPlaced(&b),
+		exception: b.exception, artifacts: doc.artifacts(&b, commit), merge: b.merge, rollback: b.rollback,
+		baseline: b.baseline, again: b.again, isPlaced: doc.isPlaced(&b),
 	}, nil
 }
 

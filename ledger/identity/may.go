@@ -55,10 +55,10 @@ func (p Predicates) Names(prefix, predicate string) bool {
 	})
 }
 
-// claimPrefix returns the prefix of a predicate of claims about several commits, or "". Who makes them decides what
-// counts for commits that others have signed.
+// claimPrefix returns the prefix of a predicate of claims, or "". Who claims merges and changes decides what counts for
+// commits that others have signed, and who sets a baseline what runs although nobody deployed it.
 func claimPrefix(predicate string) string {
-	for _, prefix := range []string{"merge:", "changes:"} {
+	for _, prefix := range []string{"merge:", "changes:", ledger.BaselinePredicate("")} {
 		if strings.HasPrefix(predicate, prefix) {
 			return prefix
 		}
@@ -66,8 +66,8 @@ func claimPrefix(predicate string) string {
 	return ""
 }
 
-// NamesClaims reports whether a predicate is not that of claims about several commits, or a pattern that begins with
-// its prefix matches it: * and a shorter prefix do not give them.
+// NamesClaims reports whether a predicate is not that of claims, or a pattern that begins with its prefix matches it:
+// * and a shorter prefix do not give them.
 func (p Predicates) NamesClaims(predicate string) bool {
 	prefix := claimPrefix(predicate)
 	return prefix == "" || p.Names(prefix, predicate)

@@ -48,6 +48,7 @@ func TestPredicatesMatch(t *testing.T) {
 		{identity.Predicates{"rollback:prod"}, "deploy:prod", false},
 		{identity.Predicates{"deploy:pro"}, "rollback:prod", false},
 		{identity.Predicates{"test:*"}, "rollback:prod", false},
+		{identity.Predicates{"deploy:prod"}, "baseline:prod", false},
 	} {
 		if got := test.patterns.Match(test.predicate); got != test.want {
 			t.Errorf("%q matches %q: %v, want %v", test.patterns, test.predicate, got, test.want)
@@ -73,6 +74,7 @@ func TestMayIsValidated(t *testing.T) {
 		{"an empty list", identity.Predicates{}, nil, ""},
 		{"all", identity.Predicates{"*"}, nil, ""},
 		{"all, and claims", identity.Predicates{"*", "merge:*"}, identity.Predicates{"*", "merge:*"}, ""},
+		{"all, and baselines", identity.Predicates{"*", "baseline:*"}, identity.Predicates{"*", "baseline:*"}, ""},
 		{"all, among others", identity.Predicates{"test:*", "*"}, nil, ""},
 		{"two", identity.Predicates{"test:*", "build:docker"}, identity.Predicates{"test:*", "build:docker"}, ""},
 		{"100", some[:100], some[:100], ""},

@@ -44,6 +44,12 @@ func HasRollback(list []Evidence) bool {
 	return slices.ContainsFunc(list, func(e Evidence) bool { return e.isRollback() })
 }
 
+// isBaseline reports whether e sets the baseline of an environment.
+func (e *Evidence) isBaseline() bool {
+	_, ok := ledger.BaselineOf(e.Predicate, e.PredicateType)
+	return ok
+}
+
 // deployment returns a deployment to an environment by the signer of e.
 func (e *Evidence) deployment(environment string) Evidence {
 	d := *e
@@ -53,11 +59,11 @@ func (e *Evidence) deployment(environment string) Evidence {
 
 const exceptionPrefix = "exception:"
 
-// withoutStatements returns evidence without exceptions and rollbacks, which no requirement is
-// about, and the rollbacks.
+// withoutStatements returns evidence without exceptions, rollbacks and baselines, which no requirement
+// is about, and the rollbacks.
 func withoutStatements(list []Evidence) (others, rollbacks []Evidence) {
 	isStatement := func(e Evidence) bool {
-		return ledger.ReservedPrefix(e.Predicate) == exceptionPrefix || e.isRollback()
+		return ledger.ReservedPrefix(e.Predicate) == exceptionPrefix || e.isRollback() || e.isBaseline()
 	}
 	if !slices.ContainsFunc(list, isStatement) {
 		return list, nil
@@ -139,12 +145,15 @@ const (
 	Attempted        // it is a deployment that does not count
 	Deployed
 	TakenBack
+	Based // it is a baseline
 )
 
 // Effect returns what e does to an environment. required reports whether a DEPLOYED requirement names the
 // deployments to it, and isViolation whether e is one of these and does not count.
 func (c Contract) Effect(f Facts, e Evidence, required, isViolation bool) Effect {
 	switch {
+	case e.isBaseline():
+		return Based
 	case isViolation:
 		return Attempted
 	case e.Status == ledger.Pass:

@@ -36,8 +36,8 @@ func Builds(predicate string, status ledger.Status) bool {
 // identities without a list of predicates, too. Contracts of a release before Rules say so.
 func (c Contract) AnyLinker() bool { return c.Rules < 2 && len(c.Artifacts.Signers) == 0 }
 
-// CheckClaims returns CodePredicateNotAllowed if a signer may not make a claim about several commits. AnyClaimer
-// says who may claim merges by the rules of an earlier release.
+// CheckClaims returns CodePredicateNotAllowed if a signer may not make a claim about several commits, or set a baseline.
+// AnyClaimer says who may claim merges by the rules of an earlier release.
 func (c Contract) CheckClaims(predicate string, s *identity.Signer) error {
 	if c.AnyClaimer() && strings.HasPrefix(predicate, "merge:") {
 		return nil

@@ -45,7 +45,7 @@ func TestRulesOfTheReleaseBefore(t *testing.T) {
 	}
 }
 
-// Claims about several commits need a pattern that begins with their prefix. By the rules of earlier releases, every
+// Claims about several commits, and baselines, need a pattern that begins with their prefix. By the rules of earlier releases, every
 // pattern that includes merges does.
 func TestCheckClaims(t *testing.T) {
 	for _, test := range []struct {
@@ -64,6 +64,11 @@ func TestCheckClaims(t *testing.T) {
 		{"changes:files", "changes:*", true, true},
 		{"changes:files", "", false, false},
 		{"changes:files", "c*", false, false},
+		{"baseline:prod", "deploy:* baseline:*", true, true},
+		{"baseline:prod", "baseline:prod", true, true},
+		{"baseline:prod", "", false, false},
+		{"baseline:prod", "*", false, false},
+		{"baseline:prod", "deploy:*", false, false},
 		{"test:go", "", true, true},
 		{"merger:x", "", true, true},
 	} {

@@ -333,7 +333,7 @@ func (e *env) signer(dn string) *signer {
 	must.OK(e.t, err)
 	text := must.PublicPEM(e.t, key.Public())
 	_, err = e.host.AddIdentity(e.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn,
-		May: identity.Predicates{"*", "merge:*"}})
+		May: identity.Predicates{"*", "merge:*", "baseline:*"}})
 	must.OK(e.t, err)
 	return &signer{key, dn}
 }

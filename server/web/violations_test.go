@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 // Violations are first under what needs attention, and have a banner on the pages of the
@@ -130,6 +131,12 @@ func TestEnvironmentsPage(t *testing.T) {
 	w.get(page).want(200).has("prod "+short(1)+" Deployed", "rolled back from "+short(2))
 	e.attest(cd, commitID(1), "deploy:prod", ledger.Fail)
 	w.get(page).want(200).has("prod Unknown rolled back from " + short(1))
+
+	e.send(cd, func() ([]byte, error) {
+		return attestation.NewBaselineStatement(commitID(2), attestation.Baseline{Repo: "acme/api", Environment: "prod",
+			Reason: "by hand"})
+	})
+	w.get(page).want(200).has("prod "+short(2)+" baseline", "by hand", "rolled back from "+short(1)).hasNot("Unknown")
 
 	for n := range 110 {
 		e.attest(mallory, commitID(2), fmt.Sprint("deploy:preview-", n), ledger.Pass)

@@ -3,12 +3,10 @@ package boards
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -215,7 +213,7 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]txn.Keyed[ledger.Envi
 			return nil, err
 		}
 		v.Name, _ = ledger.EnvironmentOf(v.Predicate)
-		if runs[i], err = l.deployment(e, v); err != nil {
+		if runs[i], err = l.addBase(e, v); err != nil {
 			return nil, err
 		}
 		if err := l.addRollback(e, runs[i].attestationID, v); err != nil {
@@ -281,49 +279,43 @@ func (l *environmentList) setStates(r txn.Repo, runs []running, list []txn.Keyed
 	return nil
 }
 
-// running is the commit that runs in an environment; its ids are 0 if it is not known.
+// running is the commit whose deployment is the base of an environment; its ids are 0 without one.
 type running struct {
 	commitID, attestationID int64
 	target                  string
 	treeID                  int64
 }
 
-// maxDistrusted limits the deployments of an environment that are skipped because their
-// signers are distrusted. If there are more, what runs is not known.
-const maxDistrusted = 100
-
-// deployment adds to an environment its latest deployment that counts.
-func (l *environmentList) deployment(e environmentRow, v *ledger.Environment) (r running, err error) {
-	err = l.Each(func(row txn.Scanner) error {
-		l.examined++
-		var d ledger.Deployment
-		var signerID int64
-		var trusted bool
-		found := running{}
-		err := row.Scan(&found.commitID, &found.attestationID, &d.Required, &d.Attestation, &signerID, &d.DeployedAt,
-			&d.Commit, &d.State, &d.Branch, &d.Subject, &found.target, &found.treeID, &trusted)
-		if err != nil || !trusted {
-			return err
-		}
-
-		signer, err := l.bo.signers.Signer(l.Reader, signerID)
-		if err != nil {
-			return err
-		}
-		d.Identity, d.Subject, d.Standing = signer.Text, ledger.Subject(d.Subject), min(d.State, ledger.Promotable)
-		r, v.Deployment = found, &d
-		return txn.ErrFull
-	}, `
-SELECT d.commit_id, d.attestation_id, d.required, a.attestation_id, a.signer_id, a.recorded_at,
-  c.sha, c.state, c.branch, substr(c.message, 1, `+lists.SubjectBytes+`), c.target, c.tree_id,`+facts.IsTrusted+`
-FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
-/*+ordered*/ JOIN commits c ON c.id = d.commit_id
-WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attestation_id DESC LIMIT ?`,
-		e.repoID, e.predicateID, maxDistrusted)
-	if err != nil && !errors.Is(err, txn.ErrFull) {
-		return r, fmt.Errorf("read deployment: %w", err)
+// addBase adds to an environment what runs there.
+func (l *environmentList) addBase(e environmentRow, v *ledger.Environment) (running, error) {
+	b, examined, err := l.bo.lists.Base(l.Reader, lists.Environment{
+		OrgID: l.orgID, RepoID: e.repoID, Name: v.Name, PredicateID: e.predicateID,
+	})
+	l.examined += examined
+	switch {
+	case err != nil || b.CommitID == 0:
+		return running{}, err
+	case b.IsBaseline:
+		v.Baseline = baseline(&b)
+		return running{}, nil
 	}
-	return r, nil
+	v.Deployment = deployment(&b)
+	return running{b.CommitID, b.AttestationID, b.Target, b.TreeID}, nil
+}
+
+// deployment returns a base as a deployment.
+func deployment(b *lists.Base) *ledger.Deployment {
+	return &ledger.Deployment{
+		Commit: b.Commit, State: b.State, Standing: min(b.State, ledger.Promotable), Branch: b.Branch, Subject: b.Subject,
+		Identity: b.Identity, Attestation: b.Attestation, DeployedAt: b.At, Required: b.Required,
+	}
+}
+
+// baseline returns a base as a baseline.
+func baseline(b *lists.Base) *ledger.Baseline {
+	return &ledger.Baseline{
+		Commit: b.Commit, Subject: b.Subject, Identity: b.Identity, Attestation: b.Attestation, At: b.At, Reason: b.Reason,
+	}
 }
 
 // addRollback adds to an environment the latest rollback after an attestation.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/facts"
+	"github.com/ledgerd/ledgerd/store/lists"
 	"github.com/ledgerd/ledgerd/store/orgs"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -301,23 +302,22 @@ WHERE repo_id = ? ORDER BY latest_id DESC LIMIT ?`, repoID, ledger.MaxEnvironmen
 		return nil
 	}
 
-	at, name := environments[0], ""
+	at := lists.Environment{OrgID: o.orgID, RepoID: repoID}
 	for i, e := range environments {
 		predicate, err := o.bo.signers.Predicate(o.Reader, e.predicateID)
 		if err != nil {
 			return err
 		}
 		n, _ := ledger.EnvironmentOf(predicate)
-		if i == 0 || n == "prod" || n == "production" && name != "prod" {
-			at, name = e, n
+		if i == 0 || n == "prod" || n == "production" && at.Name != "prod" {
+			at.Name, at.PredicateID = n, e.predicateID
 		}
 	}
-	l := &environmentList{Reader: o.Reader, bo: o.bo}
-	var e ledger.Environment
-	if _, err := l.deployment(at, &e); err != nil || e.Deployment == nil {
+	b, _, err := o.bo.lists.Base(o.Reader, at)
+	if err != nil || b.CommitID == 0 || b.IsBaseline {
 		return err
 	}
-	v.Production = &ledger.RepoDeployment{Environment: name, Commit: e.Deployment.Commit,
-		Branch: e.Deployment.Branch, Subject: e.Deployment.Subject, DeployedAt: e.Deployment.DeployedAt}
+	v.Production = &ledger.RepoDeployment{Environment: at.Name, Commit: b.Commit, Branch: b.Branch, Subject: b.Subject,
+		DeployedAt: b.At}
 	return nil
 }

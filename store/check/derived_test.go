@@ -90,6 +90,9 @@ func newDerivedDatabase(t testing.TB) database {
 		"externalParameters":{}},"runDetails":{"builder":{"id":"https://ci.example"}}}}`))
 	w.say(same, buildDN, "deploy:staging", ledger.Pass)
 	w.say(same, buildDN, "deploy:staging", ledger.Fail)
+	baseline, err := attestation.NewBaselineStatement(base, attestation.Baseline{Repo: "acme/api", Environment: "eu"})
+	must.OK(t, err)
+	w.sign(buildDN, baseline)
 	bare := prove(sha(902), 5, 5)
 	w.say(bare, buildDN, "test:go", ledger.Pass)
 	w.say(bare, buildDN, "deploy:prod", ledger.Pass) // a violation
@@ -136,6 +139,9 @@ func (w *writer) sign(dn string, payload []byte) {
 	})
 	must.OK(w.t, err)
 }
+
+// baselineID is the row of the predicate of the baselines in the ledger.
+const baselineID = "(SELECT id FROM predicates WHERE name = 'baseline:eu')"
 
 // Ways to change what is derived, each with the start of a line that must be reported.
 var derivedChanges = []struct {
@@ -338,6 +344,15 @@ var derivedChanges = []struct {
 	{"a deployment that never was", `INSERT INTO deployments SELECT repo_id, predicate_id, 1, attestation_id, required, 0
 		FROM deployments LIMIT 1`,
 		[]string{"deployment acme deploy:", ": the commit in row 1 was not deployed, and its row says {"}},
+	{"a baseline, forgotten", "DELETE FROM deployments WHERE predicate_id = " + baselineID,
+		[]string{"deployment acme the baseline for deploy:eu of api: the row of the commit in row ",
+			" says {attestation:0 "}},
+	{"a baseline that never was", `INSERT INTO deployments
+		SELECT repo_id, predicate_id, 1, attestation_id, 0, 0 FROM deployments WHERE predicate_id = ` + baselineID,
+		[]string{"deployment acme the baseline for deploy:eu of api: the commit in row 1 was not deployed, and its row says {"}},
+	{"a baseline that has ended", "UPDATE deployments SET ended_id = attestation_id WHERE predicate_id = " + baselineID,
+		[]string{"deployment acme the baseline for deploy:eu of api: the row of the commit in row ", " says {",
+			", and the attestations {"}},
 	{"a deployment to something else",
 		`UPDATE deployments SET predicate_id = (SELECT id FROM predicates WHERE name = 'test:go') WHERE ended_id > 0`,
 		[]string{"environment acme repo api: 1 rows of deployments and environments are of no environment"}},

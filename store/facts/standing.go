@@ -46,10 +46,11 @@ func IsRunning(rd txn.Reader, commitID int64) (running bool, err error) {
 }
 
 // Runs is true of a commit whose deployment to an environment is the latest trusted one. id is an
-// expression for its row id.
+// expression for its row id. Baselines do not count: only the predicates of deployments are those of environments.
 func Runs(id string) string {
 	return `
 EXISTS (SELECT 1 FROM deployments d /*+index deployments_by_commit*/
+  /*+ordered*/ JOIN environments e ON e.predicate_id = d.predicate_id AND e.repo_id = d.repo_id
   /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
 WHERE d.commit_id = ` + id + ` AND d.ended_id = 0 AND ` + IsTrusted + ` AND NOT EXISTS (
   SELECT 1 FROM deployments n /*+index deployments_present*/ /*+ordered*/ JOIN attestations a ON a.id = n.attestation_id

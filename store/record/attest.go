@@ -153,7 +153,8 @@ func (re *Recorder) recordOne(t *txn.Tx, v *view, r *Recording) error {
 		return nil
 	}
 	r.contract = d.Contract
-	r.Err = cmp.Or(d.Contract.CheckClaims(r.Attestation.Predicate, &r.Attestation.Signer), r.checkVerdicts(s))
+	r.Err = cmp.Or(d.Contract.CheckClaims(r.Attestation.Predicate, &r.Attestation.Signer), r.checkBaseline(s),
+		r.checkVerdicts(s))
 	if r.Err != nil {
 		return nil
 	}
@@ -298,7 +299,7 @@ func (re *Recorder) addAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Recor
 	if s.State == ledger.Deployed && !wasDeployed && environment.Name == "" {
 		re.facts.WatchAgain(r.cause(), s.ID)
 	}
-	if err := re.recordDeployment(t, s, r, j); err != nil {
+	if err := re.recordDeployment(t, s, r, j, st.predicateID); err != nil {
 		return err
 	}
 	return re.states.RecordViolations(t, s, j)

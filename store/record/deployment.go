@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/states"
@@ -14,9 +15,11 @@ import (
 )
 
 // recordDeployment notes what an attestation that was just recorded says of an environment.
-// The judgement decides whether a deployment counts. A pass for a predicate that no DEPLOYED
+// predicateID is the row of its predicate. The judgement decides whether a deployment counts. A pass for a predicate that no DEPLOYED
 // requirement names counts too, and any other outcome of it is a rollback.
-func (re *Recorder) recordDeployment(t *txn.Tx, s *facts.Commit, r *Recording, j states.Judgement) error {
+func (re *Recorder) recordDeployment(
+	t *txn.Tx, s *facts.Commit, r *Recording, j states.Judgement, predicateID int64,
+) error {
 	if j.Environment.Name == "" {
 		return nil
 	}
@@ -28,6 +31,8 @@ func (re *Recorder) recordDeployment(t *txn.Tx, s *facts.Commit, r *Recording, j
 		return re.deploy(t, s, r, j)
 	case policy.TakenBack:
 		return re.rollBack(t, s, r, j)
+	case policy.Based:
+		return re.setBaseline(t, s, r, j, predicateID)
 	case policy.Refused:
 		if j.Environment.IsRollback {
 			r.Record.Notice = "it has no effect: by the policy, " + r.Identity + " does not deploy to " + j.Environment.Name
@@ -106,6 +111,33 @@ ON CONFLICT (repo_id, predicate_id, commit_id) DO NOTHING`,
 // changeEnvironment notes that the attestation recorded last is about an environment.
 func (re *Recorder) changeEnvironment(s *facts.Commit, predicateID int64) {
 	re.deploying.changed[environmentKey{predicateID, s.RepoID}] = environmentChange{s.Deriver.Repo.OrgID, s.Newest}
+}
+
+// setBaseline notes that a commit is the baseline of an environment, in place of any before. It does not change what
+// was deployed there. predicateID is the row of the predicate of the baseline.
+func (re *Recorder) setBaseline(
+	t *txn.Tx, s *facts.Commit, r *Recording, j states.Judgement, predicateID int64,
+) error {
+	runs, err := whatRuns(t, s.RepoID, j.Environment.PredicateID)
+	if err != nil {
+		return err
+	}
+	if runs.id != 0 {
+		r.Record.Notice = fmt.Sprintf("it does not change what runs in %s: %s was deployed there, and a baseline counts "+
+			"only without a deployment", j.Environment.Name, runs.sha)
+	}
+
+	re.deploying.deployed[deploymentKey{s.RepoID, predicateID, s.ID}] = deployed{attestation: s.Newest}
+	re.changeEnvironment(s, j.Environment.PredicateID)
+	repo := s.Deriver.Repo
+	return re.journal.Audit(t, repo.OrgID, repo.Org, events.Audited{
+		Action: ledger.AuditBaselineSet, Repo: repo.Name, Target: r.Record.ID, After: []ledger.Field{
+			{Name: "commit", Value: r.Record.Commit},
+			{Name: "identity", Value: r.Identity},
+			{Name: "environment", Value: j.Environment.Name},
+			{Name: "reason", Value: events.Optional(r.Record.Reason)},
+		},
+	})
 }
 
 // rollBack ends the deployment of a commit, if it has one, and has the commit run that a
@@ -196,19 +228,22 @@ WHERE c.repo_id = ? AND c.sha = ? AND d.repo_id = ? AND d.predicate_id = ? AND `
 // if not.
 func (re *Recorder) replacedDeployment(t *txn.Tx, s *facts.Commit, rec *ledger.AttestationRecord) (by string,
 	err error) {
-	e := policy.Evidence{Predicate: rec.Predicate, PredicateType: rec.PredicateType}
-	name, isRollback := ledger.RollbackOf(e.Predicate, e.PredicateType)
-	if !isRollback {
-		var ok bool
-		if name, ok = ledger.EnvironmentOf(e.Predicate); !ok || rec.Result.Status == ledger.Recorded {
-			return "", nil
-		}
+	predicate, isUndoing := rec.Predicate, rec.Result.Status != ledger.Pass
+	_, isDeployment := ledger.EnvironmentOf(predicate)
+	rolledBack, isRollback := ledger.RollbackOf(predicate, rec.PredicateType)
+	_, isBaseline := ledger.BaselineOf(predicate, rec.PredicateType)
+	switch {
+	case isRollback:
+		predicate = ledger.EnvironmentPredicate(rolledBack)
+	case isBaseline:
+		isUndoing = false
+	case !isDeployment || rec.Result.Status == ledger.Recorded:
+		return "", nil
 	}
 	if err := t.Flush(); err != nil {
 		return "", err
 	}
-	predicateID, err := re.signers.RowOf(t.Reader, signers.PredicateOf(s.Deriver.Repo.OrgID,
-		ledger.EnvironmentPredicate(name)))
+	predicateID, err := re.signers.RowOf(t.Reader, signers.PredicateOf(s.Deriver.Repo.OrgID, predicate))
 	if err != nil {
 		return "", err
 	}
@@ -227,9 +262,9 @@ WHERE d.repo_id = ? AND d.predicate_id = ? AND d.commit_id = ?`, s.RepoID, predi
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("find the deployment: %w", err)
-	case rec.Result.Status != ledger.Pass && own.public > rec.ID: // deployed after it was rolled back
+	case isUndoing && own.public > rec.ID: // deployed after it was rolled back
 		return own.public, nil
-	case rec.Result.Status != ledger.Pass:
+	case isUndoing:
 		return "", nil
 	}
 

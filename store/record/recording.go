@@ -85,6 +85,15 @@ func (r *Recording) evidence() policy.Evidence {
 	return e
 }
 
+// checkBaseline refuses a baseline by somebody who does not deploy to its environment. The commit is nil if it is new.
+func (r *Recording) checkBaseline(s *facts.Commit) error {
+	var f policy.Facts
+	if s != nil {
+		f = s.Facts
+	}
+	return r.contract.CheckBaseline(f, r.evidence(), &r.Attestation.Signer)
+}
+
 // setStale refuses a statement that the same person's evidence has overtaken. It reports
 // whether it has.
 func (r *Recording) setStale(recorded []policy.Evidence) bool {

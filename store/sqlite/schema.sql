@@ -820,7 +820,8 @@ CREATE INDEX merges_by_commit ON merges (commit_id, attestation_id);
 CREATE INDEX merges_by_source ON merges (source_id, commit_id);
 CREATE INDEX merges_by_parent ON merges (parent_id, commit_id) WHERE parent_id > 0;
 
--- A row is the latest deployment of a commit to an environment that counts; the predicate is deploy:NAME.
+-- A row is the latest deployment of a commit to an environment that counts; the predicate is deploy:NAME. With
+-- baseline:NAME, it is the latest baseline of a commit, which is never rolled back.
 CREATE TABLE deployments (
   repo_id        INTEGER NOT NULL REFERENCES repos,
   predicate_id   INTEGER NOT NULL REFERENCES predicates,
@@ -834,7 +835,8 @@ CREATE INDEX deployments_present ON deployments (repo_id, predicate_id, attestat
 CREATE INDEX deployments_ended ON deployments (repo_id, predicate_id, ended_id) WHERE ended_id > 0;
 CREATE INDEX deployments_by_commit ON deployments (commit_id) WHERE ended_id = 0;
 
--- A row is an environment of a repo: one with deployments, even if none of them counted.
+-- A row is an environment of a repo: one with deployments, even if none of them counted, or with a baseline. The
+-- predicate is deploy:NAME.
 CREATE TABLE environments (
   predicate_id INTEGER NOT NULL REFERENCES predicates,
   repo_id      INTEGER NOT NULL REFERENCES repos,

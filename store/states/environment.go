@@ -15,7 +15,8 @@ type environmentNote struct {
 	// PredicateID is the row of the predicate of the deployments to it, or without an environment that
 	// of the attestation.
 	PredicateID int64
-	IsRollback  bool
+	// IsRollback and IsBaseline report what it is about; otherwise it is a deployment.
+	IsRollback, IsBaseline bool
 	// Required reports whether a DEPLOYED requirement names the predicate.
 	Required bool
 }
@@ -25,17 +26,19 @@ func (st *States) EnvironmentOf(t *txn.Tx, s *facts.Commit, e *policy.Evidence, 
 	err error) {
 	n.PredicateID = predicateID
 	if n.Name, n.IsRollback = ledger.RollbackOf(e.Predicate, e.PredicateType); !n.IsRollback {
-		var ok bool
-		if n.Name, ok = ledger.EnvironmentOf(e.Predicate); !ok {
-			return environmentNote{PredicateID: predicateID}, nil
-		}
+		n.Name, n.IsBaseline = ledger.BaselineOf(e.Predicate, e.PredicateType)
+	}
+	if n.IsRollback || n.IsBaseline {
+		predicate := ledger.EnvironmentPredicate(n.Name)
+		n.Required = s.Deriver.Contract.RequiresDeployment(predicate, ledger.ResultType)
+		n.PredicateID, err = st.signers.RowFor(t, signers.PredicateOf(s.Deriver.Repo.OrgID, predicate), identity.DN{})
+		return n, err
 	}
 
-	predicate, predicateType := e.Predicate, e.PredicateType
-	if n.IsRollback {
-		predicate, predicateType = ledger.EnvironmentPredicate(n.Name), ledger.ResultType
-		n.PredicateID, err = st.signers.RowFor(t, signers.PredicateOf(s.Deriver.Repo.OrgID, predicate), identity.DN{})
+	var ok bool
+	if n.Name, ok = ledger.EnvironmentOf(e.Predicate); !ok {
+		return environmentNote{PredicateID: predicateID}, nil
 	}
-	n.Required = s.Deriver.Contract.RequiresDeployment(predicate, predicateType)
-	return n, err
+	n.Required = s.Deriver.Contract.RequiresDeployment(e.Predicate, e.PredicateType)
+	return n, nil
 }

@@ -14,12 +14,14 @@ func EnvironmentHelp() string {
 	return `Lists what runs where: for each repo and predicate deploy:NAME, the latest
 deployment that counts. It counts if it met a DEPLOYED requirement when it was
 recorded, or if no DEPLOYED requirement names its predicate; then REQUIRED is no.
-After a rollback, the previous deployment is shown; without one, STATE is
-"rolled back".
+After a rollback, the previous deployment is shown. Without one, COMMIT is the
+baseline and STATE is "baseline" (see 'ledgerd environment baseline'). If there
+is no baseline either, STATE is "rolled back".
 
-STATE is the present state of the commit, and AGE the time since the deployment
-or the rollback was recorded. BEHIND is the number of commits with the same
-target branch that were registered later and are PROMOTABLE or DEPLOYED.
+STATE is the present state of the commit, and AGE the time since the deployment,
+the baseline or the rollback was recorded. BEHIND is the number of commits with
+the same target branch that were registered later and are PROMOTABLE or
+DEPLOYED.
 VIOLATIONS is the number of open violations: deployments that did not count, but
 may be what runs.
 
@@ -40,13 +42,17 @@ func EnvironmentRows(now time.Time) func(ledger.Environment) []any {
 		if e.Violation != nil {
 			violations += " (" + ledger.Short(e.Violation.Commit) + ")"
 		}
+
 		d := e.Deployment
 		if d == nil {
-			state, since := "-", "-"
-			if e.Rollback != nil {
+			commit, state, since := "-", "-", "-"
+			switch {
+			case e.Baseline != nil:
+				commit, state, since = ledger.Short(e.Baseline.Commit), "baseline", age(now, e.Baseline.At)
+			case e.Rollback != nil:
 				state, since = "rolled back", age(now, e.Rollback.At)
 			}
-			return []any{e.Repo, e.Name, "-", state, since, "-", "-", violations}
+			return []any{e.Repo, e.Name, commit, state, since, "-", "-", violations}
 		}
 		required := "yes"
 		if !d.Required {

@@ -18,10 +18,10 @@ type contractVersion struct {
 	contract policy.Contract
 }
 
-// environmentNames are the predicates about an environment; rollbackID is 0 if there is none.
+// environmentNames are the predicates about an environment; rollbackID and baselineID are 0 if there is none.
 type environmentNames struct {
-	deployID, rollbackID int64
-	deploy               string
+	deployID, rollbackID, baselineID int64
+	deploy                           string
 }
 
 // environments derives again what runs in the environments of a repo, and what was rolled back.
@@ -63,10 +63,11 @@ SELECT (SELECT count(*) FROM deployments WHERE repo_id = ?) + (SELECT count(*) F
 // environmentsOf reads the predicates of the environments of an org.
 func environmentsOf(conn *sqldb.Conn, org int64) ([]environmentNames, error) {
 	list, err := sqldb.All(conn, func(row sqldb.Scanner) (n environmentNames, err error) {
-		return n, row.Scan(&n.deployID, &n.deploy, &n.rollbackID)
+		return n, row.Scan(&n.deployID, &n.deploy, &n.rollbackID, &n.baselineID)
 	}, `
 SELECT p.id, p.name, coalesce((SELECT q.id FROM predicates q
-  WHERE q.org_id = p.org_id AND q.name = 'rollback:' || substr(p.name, 8)), 0)
+  WHERE q.org_id = p.org_id AND q.name = 'rollback:' || substr(p.name, 8)), 0), coalesce((SELECT q.id FROM predicates q
+  WHERE q.org_id = p.org_id AND q.name = 'baseline:' || substr(p.name, 8)), 0)
 FROM predicates p WHERE p.org_id = ? AND p.name > 'deploy:' AND p.name < 'deploy;' ORDER BY p.id`, org)
 	if err != nil {
 		return nil, fmt.Errorf("read environments: %w", err)
@@ -121,17 +122,22 @@ func (e *replaying) compare() (rows int64, err error) {
 	if err := e.readSteps(); err != nil {
 		return 0, err
 	}
-	derived := environment{rows: make(map[int64]deployment)}
-	if e.unchecked == "" {
-		derived.replay(e.steps, e.breaches)
-	} else {
+	derived := environment{rows: make(map[int64]deployment), baselines: make(map[int64]deployment)}
+	derived.replay(e.steps, e.breaches)
+	if e.unchecked != "" {
 		e.Uncheckedf("%s: what runs in %s of %s: %s", e.Name, e.names.deploy, e.r.name, e.unchecked)
+		derived.rows = nil
 	}
 
-	rows, err = e.compareRows(derived.rows)
+	rows, err = e.compareRows(e.names.deployID, e.row(), derived.rows)
 	if err != nil {
 		return 0, fmt.Errorf("read deployments: %w", err)
 	}
+	baselines, err := e.compareRows(e.names.baselineID, "the baseline for "+e.row(), derived.baselines)
+	if err != nil {
+		return 0, fmt.Errorf("read baselines: %w", err)
+	}
+	rows += baselines
 	var latest int64
 	err = e.conn.Each(func(row sqldb.Scanner) error {
 		rows++
@@ -150,8 +156,12 @@ func (e *replaying) compare() (rows int64, err error) {
 
 func (e *replaying) row() string { return e.names.deploy + " of " + e.r.name }
 
-// compareRows compares the deployments with those derived, which it removes from the map.
-func (e *replaying) compareRows(derived map[int64]deployment) (rows int64, err error) {
+// compareRows compares the deployments or baselines under a predicate with those derived, which it removes from the map.
+// If the map is nil, it only counts them. Problems are about what name says.
+func (e *replaying) compareRows(
+	predicateID int64, name string, derived map[int64]deployment,
+) (rows int64, err error) {
+	isUnchecked := derived == nil
 	const different = "the row of the commit in row %d says %+v, and the attestations %+v"
 	err = e.conn.Each(func(row sqldb.Scanner) error {
 		var commit int64
@@ -162,17 +172,17 @@ func (e *replaying) compareRows(derived map[int64]deployment) (rows int64, err e
 		want, ok := derived[commit]
 		delete(derived, commit)
 		switch {
-		case err != nil || d == want || e.unchecked != "":
+		case err != nil || d == want || isUnchecked:
 		case !ok:
-			e.Problemf("deployment", e.Name, e.row(), "the commit in row %d was not deployed, and its row says %+v", commit, d)
+			e.Problemf("deployment", e.Name, name, "the commit in row %d was not deployed, and its row says %+v", commit, d)
 		default:
-			e.Problemf("deployment", e.Name, e.row(), different, commit, d, want)
+			e.Problemf("deployment", e.Name, name, different, commit, d, want)
 		}
 		return err
 	}, "SELECT commit_id, attestation_id, required, ended_id FROM deployments WHERE repo_id = ? AND predicate_id = ?",
-		e.r.id, e.names.deployID)
+		e.r.id, predicateID)
 	for _, commit := range slices.Sorted(maps.Keys(derived)) {
-		e.Problemf("deployment", e.Name, e.row(), different, commit, deployment{}, derived[commit])
+		e.Problemf("deployment", e.Name, name, different, commit, deployment{}, derived[commit])
 	}
 	return rows, err
 }
@@ -213,11 +223,13 @@ func (e *replaying) readSteps() error {
 		}
 		isOpen := func(b breach) bool { return b.isOpenAt(s.id, s.public) }
 		e.judge(&s, v, event, opened[s.id] || slices.ContainsFunc(byCommit[s.commit], isOpen))
-		if since, ok := e.distrusted[id]; ok && since <= at {
-			e.unchecked = "evidence about it is distrusted"
-		}
-		if s.id < e.MappedBelow {
+		since, isDistrusted := e.distrusted[id]
+		switch {
+		case s.effect == policy.Based: // its row depends on nothing else
+		case s.id < e.MappedBelow:
 			e.unchecked = "it was recorded by an earlier release"
+		case isDistrusted && since <= at:
+			e.unchecked = "evidence about it is distrusted"
 		}
 		if len(e.breaches) == 0 {
 			s.public = ""
@@ -231,7 +243,7 @@ SELECT a.id, a.attestation_id, a.commit_id, p.name, t.uri, a.status, s.dn, a.fin
   CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END
 FROM attestations a /*+index attestations_by_predicate*/ /*+ordered*/ JOIN predicates p ON p.id = a.predicate_id
   /*+ordered*/ JOIN predicate_types t ON t.id = a.type_id /*+ordered*/ JOIN signers s ON s.id = a.signer_id
-WHERE a.repo_id = ? AND a.predicate_id IN (?, ?)`, e.r.id, e.names.deployID, e.names.rollbackID)
+WHERE a.repo_id = ? AND a.predicate_id IN (?, ?, ?)`, e.r.id, e.names.deployID, e.names.rollbackID, e.names.baselineID)
 	if err != nil {
 		return fmt.Errorf("read attestations: %w", err)
 	}
@@ -246,6 +258,11 @@ WHERE a.repo_id = ? AND a.predicate_id IN (?, ?)`, e.r.id, e.names.deployID, e.n
 
 // judge sets what an attestation has done to the environment, by the contract of its time.
 func (e *replaying) judge(s *step, v policy.Evidence, event string, isBreach bool) {
+	if _, isBaseline := ledger.BaselineOf(v.Predicate, v.PredicateType); isBaseline {
+		s.effect = policy.Based
+		return
+	}
+
 	n := len(e.contracts)
 	for n > 0 && e.contracts[n-1].event > event {
 		n--
@@ -260,7 +277,7 @@ func (e *replaying) judge(s *step, v policy.Evidence, event string, isBreach boo
 	case isRollback:
 		predicateType = ledger.ResultType
 	case v.Predicate != e.names.deploy:
-		return // a result of an earlier release whose predicate begins like that of a rollback
+		return // a result of an earlier release whose predicate begins like that of a rollback or baseline
 	}
 
 	s.required = contract.RequiresDeployment(e.names.deploy, predicateType)

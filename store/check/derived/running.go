@@ -28,8 +28,9 @@ type deployment struct {
 
 // An environment is what runs in an environment of a repo, and what ran there.
 type environment struct {
-	rows   map[int64]deployment // by commit
-	latest int64                // the attestation that has last changed it
+	rows      map[int64]deployment // by commit
+	baselines map[int64]deployment // the same
+	latest    int64                // the attestation that has last changed it
 	// present are the deployments that have not ended, by attestation. Others may be among them.
 	present []presence
 }
@@ -93,6 +94,9 @@ func (v *environment) apply(s step) {
 			v.put(s.to, deployment{s.id, 0, d.required}, s.finishedAt)
 			v.latest = s.id
 		}
+	case policy.Based:
+		v.baselines[s.commit] = deployment{attestation: s.id}
+		v.latest = s.id
 	case policy.NoEffect, policy.Refused:
 	}
 }

@@ -20,7 +20,7 @@ func (s suite) TestWhatAnIdentityMayAttestIsStored(t *testing.T) {
 	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
 	must.OK(t, err)
 	added := list.Data[0]
-	if !slices.Equal(added.May, identity.Predicates{"*", "merge:*"}) || added.DNPattern != "" {
+	if !slices.Equal(added.May, identity.Predicates{"*", "merge:*", "baseline:*"}) || added.DNPattern != "" {
 		t.Fatalf("added: %+v", added)
 	}
 

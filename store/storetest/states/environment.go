@@ -59,6 +59,9 @@ func environmentText(e ledger.Environment) string {
 		}
 	}
 
+	if e.Baseline != nil {
+		text += " baseline " + number(e.Baseline.Commit)
+	}
 	if e.Rollback != nil {
 		text += " after " + number(e.Rollback.Commit)
 	}

@@ -52,6 +52,37 @@ func TestRollbacksAreValidated(t *testing.T) {
 	wantFault(t, "to itself", err, "to.sha")
 }
 
+// A baseline names its repo and the environment. The reason is optional.
+func TestBaselinesAreValidated(t *testing.T) {
+	for _, test := range []struct{ name, predicate, field string }{
+		{"all", `{"repo":"acme/api","environment":"prod","reason":"x","issuedOn":"2026-11-28T00:00:00Z"}`, ""},
+		{"as little as possible", `{"repo":"acme/api","environment":"eu/1"}`, ""},
+		{"no repo", `{"environment":"prod"}`, "repo"},
+		{"a strange repo", `{"repo":"api","environment":"prod"}`, "repo"},
+		{"no environment", `{"repo":"acme/api","reason":"x"}`, "environment"},
+		{"a strange environment", `{"repo":"acme/api","environment":"pr od"}`, "environment"},
+		{"a long environment", `{"repo":"acme/api","environment":"` + strings.Repeat("e", 120) + `"}`, "environment"},
+		{"a long reason", `{"repo":"acme/api","environment":"prod","reason":"` + strings.Repeat("é", 1001) + `"}`, "reason"},
+		{"an invisible reason", `{"repo":"acme/api","environment":"prod","reason":"a\u202eb"}`, "reason"},
+		{"a time that is none", `{"repo":"acme/api","environment":"prod","issuedOn":"today"}`, "issuedOn"},
+		{"another spelling", `{"repo":"acme/api","Environment":"prod"}`, "environment"},
+	} {
+		st, err := parseStatement([]byte(statementOf(aboutCommit, BaselinePredicateType, test.predicate)), Place{})
+		wantFault(t, test.name, err, test.field)
+		if err == nil && (!strings.HasPrefix(st.outcome.Predicate, "baseline:") ||
+			st.outcome.Result.Status != ledger.Recorded || st.baseline == nil) {
+			t.Errorf("%s: %+v", test.name, st.outcome)
+		}
+	}
+
+	_, err := NewBaselineStatement(ledgertest.Commit, Baseline{Repo: "acme/api"})
+	wantFault(t, "a new one", err, "environment")
+	payload, err := NewBaselineStatement(ledgertest.Commit, Baseline{Repo: "acme/api", Environment: "prod"})
+	if err != nil || strings.Contains(string(payload), "reason") {
+		t.Errorf("a new one without a reason: %s, %v", payload, err)
+	}
+}
+
 // A deployment may say that an attempt has failed, or that the commit is deployed again.
 // Other results may have members of these names, which say nothing.
 func TestRolloutsAreValidated(t *testing.T) {
@@ -78,10 +109,10 @@ func TestRolloutsAreValidated(t *testing.T) {
 	}
 }
 
-// New results may not have a name that begins with rollback: or changes:, and recorded ones keep theirs.
+// New results may not have a name that begins with rollback:, baseline: or changes:, and recorded ones keep theirs.
 func TestLaterNamesAreReserved(t *testing.T) {
 	var a Attestation
-	for _, predicate := range []string{"Rollback:prod", "changes:files"} {
+	for _, predicate := range []string{"Rollback:prod", "Baseline:prod", "baseline:x", "changes:files"} {
 		st, err := parseStatement([]byte(statementOf(aboutCommit, ResultPredicateType,
 			`{"predicate":"`+predicate+`","result":{"status":"pass"}}`)), Place{})
 		if err != nil || st.outcome.Predicate != predicate {
