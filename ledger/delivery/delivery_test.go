@@ -136,8 +136,7 @@ func (k *teller) carry(f *policy.Facts, sha, verb string, rest map[string]string
 		SameTree: verb == "copies", Bases: make(map[string]bool)}
 	side := &policy.Side{Commit: rest["on"], Bases: make(map[string]bool), Wrote: k.named(sha)}
 	for base := range s.Spans {
-		s.Bases[base] = must.Get(lineage.IsAncestor(k.graph, base, sha))(k.t)
-		side.Bases[base] = must.Get(lineage.IsAncestor(k.graph, base, side.Commit))(k.t)
+		s.Bases[base], side.Bases[base] = k.leads(base, sha), k.leads(base, side.Commit)
 		if span := k.span(base, sha); span != nil {
 			f.Spans[base] = span
 		}
@@ -157,6 +156,13 @@ func (k *teller) carry(f *policy.Facts, sha, verb string, rest map[string]string
 		e.Source = len(f.Sources)
 		f.Carried = append(f.Carried, e)
 	}
+}
+
+// leads reports whether a commit is another one, or an ancestor of it.
+func (k *teller) leads(a, b string) bool {
+	is, _, err := lineage.IsAncestor(k.graph, a, b)
+	must.OK(k.t, err)
+	return is
 }
 
 // gaps returns the gaps of the delivery, as "m1 m2?", where a commit that is not known has a "?".

@@ -108,7 +108,7 @@ func (de *Deliveries) gatherSome(rd txn.Reader, head *facts.Commit, list []linea
 // addChanges sets which paths all commits of a delivery change. If that is not known of any of them, or if what runs
 // does not lead to the head, they may change any path.
 func (de *Deliveries) addChanges(p history.Past, base string, head *policy.Facts, commits []delivery.Commit) error {
-	follows, err := p.IsAncestor(base, commits[0].SHA)
+	follows, _, err := p.IsAncestor(base, commits[0].SHA)
 	if err != nil {
 		return err
 	}

@@ -191,7 +191,7 @@ func (li *Lists) addVerdict(
 	if target := about.Target; target != "" {
 		s.Facts.Targets, s.Facts.Target = []string{target}, target
 	}
-	if v.Delivery, err = li.Delivery(rd, s, about.Environment); err != nil {
+	if v.Delivery, err = li.Ships(rd, s, about.Environment); err != nil {
 		return err
 	}
 	derived := d.Contract.Derive(s.Facts, rd.Now)

@@ -6,9 +6,9 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// Delivery returns what a deployment of a commit, whose facts were gathered, ships to an environment. It is nil if the
+// Ships returns what a deployment of a commit, whose facts were gathered, ships to an environment. It is nil if the
 // policy does not ask for that.
-func (li *Lists) Delivery(rd txn.Reader, s *facts.Commit, environment string) (*ledger.Delivery, error) {
+func (li *Lists) Ships(rd txn.Reader, s *facts.Commit, environment string) (*ledger.Delivery, error) {
 	if environment == "" || !s.Deriver.Contract.Delivers(ledger.EnvironmentPredicate(environment)) {
 		return nil, nil
 	}

@@ -31,7 +31,7 @@ func (li *Lists) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error)
 		c := ledger.Commit{Standing: derived.Standing, Requirements: derived.Requirements, RolledBack: derived.RolledBack}
 		c.State = derived.State
 		var err error
-		if c.Delivery, err = li.Delivery(x.Reader, x.Commit, q.Environment); err != nil {
+		if c.Delivery, err = li.Ships(x.Reader, x.Commit, q.Environment); err != nil {
 			return ledger.Gate{}, err
 		}
 		return c.Gate(*q.State, q.Environment), nil

@@ -16,7 +16,7 @@ func (re *Recorder) uncovered(t *txn.Tx, s *facts.Commit, e *policy.Evidence) ([
 	if err := t.Flush(); err != nil { // what this write has recorded of the others
 		return nil, err
 	}
-	d, err := re.lists.Delivery(t.Reader, s, environment)
+	d, err := re.lists.Ships(t.Reader, s, environment)
 	if err != nil {
 		return nil, err
 	}

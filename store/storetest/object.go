@@ -21,10 +21,13 @@ func Object(tree int, author string, n int) (id string, raw []byte) {
 	return ObjectOn(fmt.Sprintf("%040x", n), tree, author, n)
 }
 
-// ObjectOn is like Object, with a parent.
+// ObjectOn is like Object, with a parent, or without if that is empty.
 func ObjectOn(parent string, tree int, author string, n int) (id string, raw []byte) {
 	who := fmt.Sprintf("%s <%s@example.org> %d +0000", author, strings.ToLower(author), 1_780_000_000+n)
-	raw = fmt.Appendf(nil, "tree %040x\nparent %s\nauthor %s\ncommitter %s\n\ncommit %d\n", tree, parent, who, who, n)
+	if parent != "" {
+		parent = "\nparent " + parent
+	}
+	raw = fmt.Appendf(nil, "tree %040x%s\nauthor %s\ncommitter %s\n\ncommit %d\n", tree, parent, who, who, n)
 	return objectID(raw), raw
 }
 
