@@ -185,7 +185,7 @@ func modelWritten(r Requirement, f Facts, e Evidence, way string) []authors.Auth
 func modelSince(spans map[string]*authors.Authorship, e Evidence, commit authors.Authorship) []authors.Authorship {
 	list := []authors.Authorship{commit}
 	for base, span := range spans {
-		if base == e.Base {
+		if base == e.Base && strings.HasPrefix(e.Predicate, "review:") {
 			list = append(list, *span)
 		}
 	}

@@ -149,7 +149,9 @@ func (fa *Facts) readSources(rd txn.Reader, heirs []*Commit) (from *sources, err
 	for _, s := range heirs {
 		if tree := from.trees[s.TreeID]; tree != nil {
 			for _, id := range tree.commits {
-				from.commits[id] = &Commit{Deriver: s.Deriver}
+				if from.commits[id] == nil { // else another heir may merge it, and needs its evidence
+					from.commits[id] = &Commit{Deriver: s.Deriver}
+				}
 			}
 		}
 		for _, m := range from.merged[s.ID] {

@@ -306,6 +306,25 @@ func (s suite) TestEvidenceThatDoesNotCarryByTreeHidesNone(t *testing.T) {
 	g.want("once x is reviewed again", "squash", ledger.Promotable)
 }
 
+// A commit may be the source of one heir, and have the tree of another one, that are derived together.
+func (s suite) TestASourceOfAMergeHasTheTreeOfAnotherHeir(t *testing.T) {
+	g, ci, rita, mainline := s.newUpdate(t)
+	g.SetContract(strings.Replace(updateContract, `"carry":["merge"]`, `"carry":["tree","merge"]`, 1))
+	g.send("t1")
+	g.review(rita, "m1", "m0")
+	tree := must.Get(strconv.ParseInt(g.tree("t2"), 16, 64))(t)
+	g.ids["copy"], g.objects["copy"] = storetest.ObjectOn(g.ids["m0"], int(tree), "Max", 99)
+	g.register("copy")
+	ci.Attest(g.ids["copy"], "test:go", ledger.Pass)
+	g.claim(mainline, attestation.Updated, "u", "t2", "m1")
+	g.want("after the review", "u", ledger.Promotable)
+
+	sue := g.NewSigner("cn=sue,ou=dev,o=acme")
+	g.review(sue, "t2", "m0")
+	g.want("after another review", "u", ledger.Promotable)
+	g.want("after another review", "copy", ledger.Promotable)
+}
+
 // A claim by somebody who may not speak for the mainline carries their own reviews alone.
 func (s suite) TestAClaimOfAPersonCarriesTheirOwnReviews(t *testing.T) {
 	g, _, rita, _ := s.newUpdate(t)
