@@ -45,18 +45,17 @@ func (d *Delivery) Reasons() (list []string) {
 	if d.Uncovered == 0 {
 		return nil
 	}
-	for _, g := range d.Gaps {
-		list = append(list, Short(g.Commit)+" is not covered: "+strings.Join(g.Reasons, "; "))
-	}
-	switch more := d.Uncovered - len(d.Gaps); {
-	case d.TooLong:
-		list = append(list, "more is shipped to "+d.Environment+" than is looked at")
-	case more > 0:
-		list = append(list, strconv.Itoa(more)+" more commits are not covered")
-	}
-	if d.Base == nil {
+	switch {
+	case d.Base == nil:
 		list = append(list, "it is not known what runs in "+d.Environment+", so all is shipped (to say what runs, use "+
 			"ledgerd environment baseline "+d.Environment+")")
+	case d.TooLong:
+		list = append(list, "more is shipped to "+d.Environment+" than is looked at")
+	case d.Uncovered > 1:
+		list = append(list, strconv.Itoa(d.Uncovered)+" commits that come with it to "+d.Environment+" are not covered")
+	}
+	for _, g := range d.Gaps {
+		list = append(list, Short(g.Commit)+" is not covered: "+strings.Join(g.Reasons, "; "))
 	}
 	return list
 }

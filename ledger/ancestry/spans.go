@@ -76,22 +76,31 @@ func (g *gathering) addSpan(e *policy.Evidence) error {
 	if e.Base == "" || !e.IsReview() {
 		return nil
 	}
-	spans, head, needed := &g.facts.Spans, g.commit, g.contract.ExcludesAuthor()
-	if e.Source != 0 {
-		from := &g.facts.Sources[e.Source-1]
-		spans, head = &from.Spans, from.Commit
-		needed = needed || slices.ContainsFunc(from.Claims, isAlive) || from.SameTree && g.contract.CarriesChanges()
+	if e.Source == 0 {
+		return g.addSpanOf(&g.facts.Spans, e.Base, g.commit, g.contract.ExcludesAuthor() || g.contract.HasDelivery())
 	}
-	if _, ok := (*spans)[e.Base]; ok || !needed || len(*spans) >= maxBases {
+	from := &g.facts.Sources[e.Source-1]
+	byTree := from.SameTree && g.contract.CarriesChanges()
+	needed := g.contract.ExcludesAuthor() || slices.ContainsFunc(from.Claims, isAlive) || byTree
+	if err := g.addSpanOf(&from.Spans, e.Base, from.Commit, needed); err != nil {
+		return err
+	}
+	// By tree, it covers what leads to the commit.
+	return g.addSpanOf(&g.facts.Spans, e.Base, g.commit, byTree && g.contract.HasDelivery())
+}
+
+// addSpanOf sets who wrote the commits from a base to a head, if that is needed and not set yet.
+func (g *gathering) addSpanOf(spans *map[string]*authors.Authorship, base, head string, needed bool) error {
+	if _, ok := (*spans)[base]; ok || !needed || len(*spans) >= maxBases {
 		return nil
 	}
 
-	commits, known, err := g.history.Between(e.Base, head)
+	commits, known, err := g.history.Between(base, head)
 	if err != nil {
 		return err
 	}
 	if !known {
-		is, sure, err := g.history.IsAncestor(e.Base, head)
+		is, sure, err := g.history.IsAncestor(base, head)
 		g.spans.Gap = g.spans.Gap || is || !sure
 		return err
 	}
@@ -99,7 +108,7 @@ func (g *gathering) addSpan(e *policy.Evidence) error {
 		*spans = make(map[string]*authors.Authorship)
 	}
 	if a, ok := authorship(commits); ok {
-		(*spans)[e.Base] = a
+		(*spans)[base] = a
 		g.spans.Wrote = append(g.spans.Wrote, a)
 	}
 	return nil

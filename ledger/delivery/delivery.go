@@ -23,13 +23,16 @@ type Gap struct {
 }
 
 // Gaps returns the commits of a delivery that are not covered, in their order. The first commit is the one that is
-// deployed: its own state says what it lacks.
+// deployed: its own state says what it lacks, unless its object is not known.
 func Gaps(judge *policy.Delivery, commits []Commit) (gaps []Gap) {
 	d := &delivered{commits: commits, at: make(map[string]int, len(commits))}
 	for i := range commits {
 		d.at[commits[i].SHA] = i
 	}
 	covering := d.coverings(judge)
+	if len(commits) > 0 && !commits[0].Known { // nor what leads to it
+		gaps = append(gaps, Gap{Commit: commits[0].SHA})
+	}
 
 	for i := range commits[min(1, len(commits)):] {
 		c := &commits[i+1]

@@ -251,6 +251,15 @@ func TestGaps(t *testing.T) {
 			history: []string{"max m0", "tom t1 m0", "tom t2 t1", "max m1 m0", "rita r1 m1", "tom r2 r1", "max c r2"},
 			said: []string{"rita approves m1 since m0", "rita approves t2 since m0", "queue rebase r2 of t2 on m1", tested,
 				"rita approves c since r2"}, base: "m0", want: "r2 r1"},
+		"tests that carry to the head, and reviewers of others": {
+			history: []string{"max m0", "max m1 m0", "max m2 m1", "max t m1", "max c m2"},
+			said:    []string{"ci tests t", "x copies c of t", "rita approves m2 since m1", "rita approves c since m2"},
+			base:    "m1", contract: strings.Replace(contract, `"predicate":"test:*"`, `"predicate":"test:*","carry":["tree"]`, 1)},
+		"a test of a commit below, which is later than that of the head": {
+			history: branch, said: []string{tested, "rita approves c since m2", "rita approves m2 since m1", "ci tests m2"},
+			base: "m1"},
+		"the head is not known": {
+			history: branch[:5], said: []string{tested, "rita approves c"}, base: "m1", want: "c?"},
 		"a copy with the same tree covers what leads to it": {
 			history: []string{"max m0", "tom t1 m0", "tom t2 t1", "tom r1 m0", "tom r2 r1", "max c r2"},
 			said:    []string{"rita approves t2 since m0", "x copies r2 of t2", tested, "sue approves c since r2"}, base: "m0"},

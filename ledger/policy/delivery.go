@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/authors"
 	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 )
 
@@ -13,6 +12,12 @@ func (c *Contract) Delivers(predicate string) bool {
 	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool {
 		return r.Delivery && r.isAbout(&Evidence{Predicate: predicate, PredicateType: ledger.ResultType})
 	})
+}
+
+// HasDelivery reports whether any deployment counts only if all commits that it ships are covered. If so, Derive needs
+// Facts.Spans also of reviews that carry by tree.
+func (c *Contract) HasDelivery() bool {
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Delivery })
 }
 
 // A Delivery decides which commits of a delivery are covered. They are judged by the requirements that apply to what
@@ -42,7 +47,9 @@ func (c *Contract) Delivery(f Facts, now ledger.Time) *Delivery {
 	for i := range c.Requirements {
 		for at, verdict := range d.head.decisions[i].verdicts {
 			if verdict == counts && !d.asks(i) {
-				d.byHead = append(d.byHead, Covering{Evidence: d.head.f.Evidence[at], requirement: i})
+				e := d.head.f.Evidence[at]
+				e.Source = 0 // it is the head's, whatever it is about
+				d.byHead = append(d.byHead, Covering{Evidence: e, requirement: i})
 			}
 		}
 	}
@@ -67,7 +74,7 @@ func (d *Delivery) Coverings(f Facts) (list []Covering) {
 			if verdict != counts {
 				continue
 			}
-			if from := v.coversFrom(i, at); from != "" {
+			for _, from := range v.coversFrom(i, at) {
 				e := v.f.Evidence[at]
 				e.Source = 0
 				list = append(list, Covering{e, i, from})
@@ -77,32 +84,33 @@ func (d *Delivery) Coverings(f Facts) (list []Covering) {
 	return list
 }
 
-// coversFrom returns the commit from which on the evidence at a position covers the changes, or "" if it covers the
+// coversFrom returns the commits from which on the evidence at a position covers the changes; none if it covers the
 // commit alone. A review of a commit that was rebased covers the rebased ones. If it carries by tree, it covers what
 // leads from its base to this commit, unless its signer wrote any of that.
-func (v *evaluation) coversFrom(i, at int) string {
-	e := &v.f.Evidence[at]
+func (v *evaluation) coversFrom(i, at int) (from []string) {
+	r, e := &v.c.Requirements[i], &v.f.Evidence[at]
+	span, known := v.f.Spans[e.Base]
 	if e.Source == 0 {
-		if _, known := v.f.Spans[e.Base]; known {
-			return e.Base
+		if known {
+			from = append(from, e.Base)
 		}
-		return ""
+		return from
 	}
 
-	r := &v.c.Requirements[i]
-	by := v.authors.way(r, at)
-	switch {
-	case by.claim != nil && by.claim.Side != nil && by.claim.Kind == "rebase":
-		return by.claim.Side.Commit
-	case by.claim != nil:
-		return ""
+	v.authors.weigh()
+	for _, by := range v.authors.ways(r, at) {
+		since := ""
+		switch {
+		case by.claim == nil && known:
+			since, by.wrote = e.Base, append(by.wrote, span)
+		case by.claim != nil && by.claim.Side != nil && by.claim.Kind == "rebase":
+			since = by.claim.Side.Commit
+		}
+		if since != "" && (r.ExcludeAuthor == AuthorCounts || v.authors.isByOther(r, by, at)) {
+			from = append(from, since)
+		}
 	}
-	span, known := v.f.Spans[e.Base]
-	lead := way{wrote: []*authors.Authorship{span}}
-	if !known || r.ExcludeAuthor != AuthorCounts && !v.authors.isByOther(r, lead, at) {
-		return ""
-	}
-	return e.Base
+	return from
 }
 
 // Lacking returns the requirements that a commit of the delivery does not meet, with the reasons. It is covered if

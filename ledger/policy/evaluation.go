@@ -266,7 +266,14 @@ func (v *evaluation) evidenceAbout(i int) []int {
 	if v.carrying.own == len(v.f.Evidence) {
 		return v.about
 	}
-	return v.carrying.take(r, v.about)
+	if v.delivery == nil {
+		return v.carrying.take(r, v.about)
+	}
+	others := slices.IndexFunc(v.about, v.isOfOther)
+	if others < 0 {
+		return v.carrying.take(r, v.about)
+	}
+	return append(v.carrying.take(r, v.about[:others]), v.about[others:]...) // nothing replaces what counts elsewhere
 }
 
 // verdict returns the verdict of a requirement on the evidence at a position, which it is

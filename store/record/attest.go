@@ -112,7 +112,7 @@ func (re *Recorder) recordAll(t *txn.Tx, v *view, list []*Recording) (rest []*Re
 // A refused attestation adds no rows.
 func (re *Recorder) recordOne(t *txn.Tx, v *view, r *Recording) error {
 	r.Record, r.Created, r.Err = ledger.AttestationRecord{}, false, nil
-	r.contract, r.merge = nil, nil
+	r.contract, r.merge, r.uncovered = nil, nil, nil
 	d, err := v.deriver(r)
 	if err != nil {
 		r.Err = err
@@ -294,7 +294,7 @@ func (re *Recorder) addAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Recor
 		return err
 	}
 	if rec.Violation = j.Note; j.Note != nil && r.uncovered != nil {
-		j.Note.Missing = policy.Missed(r.uncovered)
+		j.Note.Missing = policy.Missed(append(r.uncovered, j.Note.Missing...))
 	}
 	if s.State == ledger.Deployed && !wasDeployed && environment.Name == "" {
 		re.facts.WatchAgain(r.cause(), s.ID)
