@@ -43,7 +43,9 @@ type gathering struct {
 	contract *policy.Contract
 	commit   string
 	facts    *policy.Facts
-	spans    Spans
+	// byTree reports whether what covers changes may carry to the commit from others with its tree.
+	byTree bool
+	spans  Spans
 }
 
 // Complete sets the parts of the facts of a commit that follow from the history: who wrote the commits that reviews are
@@ -51,6 +53,7 @@ type gathering struct {
 // must be in the facts.
 func Complete(h History, contract *policy.Contract, commit string, f *policy.Facts) (Spans, error) {
 	g := &gathering{history: h, contract: contract, commit: commit, facts: f}
+	g.byTree = len(f.Sources) > 0 && contract.CarriesChanges()
 	f.Spans = nil
 	for i := range f.Sources {
 		f.Sources[i].Spans, f.Sources[i].Bases = nil, nil
@@ -80,7 +83,7 @@ func (g *gathering) addSpan(e *policy.Evidence) error {
 	if e.Source != 0 {
 		from := &g.facts.Sources[e.Source-1]
 		spans, head = &from.Spans, from.Commit
-		needed = needed || slices.ContainsFunc(from.Claims, isAlive) || from.SameTree && g.contract.CarriesChanges()
+		needed = needed || slices.ContainsFunc(from.Claims, isAlive) || from.SameTree && g.byTree
 	}
 	if _, ok := (*spans)[e.Base]; ok || !needed || len(*spans) >= maxBases {
 		return nil
@@ -110,7 +113,7 @@ func isAlive(m policy.MergeClaim) bool { return m.Side != nil }
 
 // addSides sets what the claims about a source rest on, and which bases of its reviews lead to the commit.
 func (g *gathering) addSides(from *policy.Source) error {
-	if from.SameTree && g.contract.CarriesChanges() {
+	if from.SameTree && g.byTree {
 		if err := g.addBases(from); err != nil {
 			return err
 		}
