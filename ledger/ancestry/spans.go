@@ -45,7 +45,9 @@ type gathering struct {
 	facts    *policy.Facts
 	// byTree reports whether what covers changes may carry to the commit from others with its tree.
 	byTree bool
-	spans  Spans
+	// below says of bases of reviews whether all parents of the commit contain them.
+	below map[string]bool
+	spans Spans
 }
 
 // Complete sets the parts of the facts of a commit that follow from the history: who wrote the commits that reviews are
@@ -53,7 +55,9 @@ type gathering struct {
 // must be in the facts.
 func Complete(h History, contract *policy.Contract, commit string, f *policy.Facts) (Spans, error) {
 	g := &gathering{history: h, contract: contract, commit: commit, facts: f}
-	g.byTree = len(f.Sources) > 0 && contract.CarriesChanges()
+	if g.byTree = len(f.Sources) > 0 && contract.CarriesChanges(); g.byTree {
+		g.below = make(map[string]bool)
+	}
 	f.Spans = nil
 	for i := range f.Sources {
 		f.Sources[i].Spans, f.Sources[i].Bases = nil, nil
@@ -138,21 +142,26 @@ func (g *gathering) addSides(from *policy.Source) error {
 // addBases sets which bases of reviews of a source with the same tree all parents of the commit contain. A merge commit
 // contains its branch, and so what lies below a base in there: it must not be taken for reviewed.
 func (g *gathering) addBases(from *policy.Source) error {
-	c, known, err := g.history.Commit(g.commit)
-	if err != nil || !known {
-		return err
-	}
-	for _, parent := range c.Parents {
-		bases := make(map[string]bool)
-		if err := g.noteContained(bases, from, parent); err != nil {
+	from.Bases = g.below
+	for base := range from.Spans {
+		if _, ok := g.below[base]; ok {
+			continue
+		}
+		c, known, err := g.history.Commit(g.commit)
+		if err != nil || !known {
 			return err
 		}
-		if from.Bases == nil {
-			from.Bases = bases
+
+		isBelow := len(c.Parents) > 0
+		for _, parent := range c.Parents {
+			is, sure, err := g.history.IsAncestor(base, parent)
+			if err != nil {
+				return err
+			}
+			isBelow = isBelow && is
+			g.spans.Gap = g.spans.Gap || !sure
 		}
-		for base, is := range bases {
-			from.Bases[base] = from.Bases[base] && is
-		}
+		g.below[base] = isBelow
 	}
 	return nil
 }
