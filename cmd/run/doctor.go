@@ -38,9 +38,10 @@ so, to running servers as well: their time follows it, and states are derived
 again. Nothing is examined then.
 
 Before an upgrade, --preview of the new release lists which recorded statements
-it will read otherwise, and how, and which recorded claims it would refuse today:
-give --database a copy or the database itself. Only a copy in a temporary folder
-is changed. Nothing else is examined then.
+it will read otherwise, and how. It also lists claims of merges by an earlier
+release by which reviews may carry past an unmerged branch. Give --database a
+copy or the database itself. Only a copy in a temporary folder is changed.
+Nothing else is examined then.
 
 EXIT STATUS
   0  nothing, or only warnings
@@ -73,7 +74,8 @@ EXIT STATUS
 	}
 	c.Flags().BoolVar(&acceptClock, "accept-clock", false,
 		"say that the system clock is right, although it is behind the newest record")
-	c.Flags().BoolVar(&preview, "preview", false, "list which recorded statements this release would read otherwise")
+	c.Flags().BoolVar(&preview, "preview", false,
+		"list statements that this release would read otherwise, and claims that may carry past unmerged branches")
 	c.MarkFlagsMutuallyExclusive("accept-clock", "preview")
 	return c
 }

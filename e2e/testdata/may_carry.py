@@ -79,6 +79,12 @@ def flaw(kind, commit, source, parent):
     return "" if merged == tree(commit) else "not git's merge"
 
 
+def is_below(base, commit):
+    """Whether all parents of a commit contain the base of a review."""
+    parents = git("rev-parse", commit + "^@")[1].split()
+    return base != "-" and bool(parents) and all(is_ancestor(base, parent) for parent in parents)
+
+
 class Ledger:
     def __init__(self):
         self.emails, self.mainline = {}, set()
@@ -108,9 +114,15 @@ class Ledger:
         return self.answers[what, commit]
 
     def find(self, what, commit):
-        ways = {n: ("tree", "") for n in self.by_tree.get((what, tree(commit)), [])}
-        ways |= {n: ("own", "") for n in self.by_commit.get((what, commit), [])}
         why = ["no evidence"]  # the last one is the most specific
+        ways = {}
+        for n in self.by_tree.get((what, tree(commit)), []):
+            _, _, _, passed, base = self.evidence[n]
+            if what == "review" and passed and not is_below(base, commit):
+                why.append("the base is not below the commit")
+            else:
+                ways[n] = ("tree", "")
+        ways |= {n: ("own", "") for n in self.by_commit.get((what, commit), [])}
         for source, parent, wrong in self.claims.get(commit, []):
             if wrong:
                 why.append(wrong)

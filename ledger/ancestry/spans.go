@@ -43,7 +43,11 @@ type gathering struct {
 	contract *policy.Contract
 	commit   string
 	facts    *policy.Facts
-	spans    Spans
+	// byTree reports whether what covers changes may carry to the commit from others with its tree.
+	byTree bool
+	// below says of bases of reviews whether all parents of the commit contain them.
+	below map[string]bool
+	spans Spans
 }
 
 // Complete sets the parts of the facts of a commit that follow from the history: who wrote the commits that reviews are
@@ -51,6 +55,9 @@ type gathering struct {
 // must be in the facts.
 func Complete(h History, contract *policy.Contract, commit string, f *policy.Facts) (Spans, error) {
 	g := &gathering{history: h, contract: contract, commit: commit, facts: f}
+	if g.byTree = len(f.Sources) > 0 && contract.CarriesChanges(); g.byTree {
+		g.below = make(map[string]bool)
+	}
 	f.Spans = nil
 	for i := range f.Sources {
 		f.Sources[i].Spans, f.Sources[i].Bases = nil, nil
@@ -80,7 +87,7 @@ func (g *gathering) addSpan(e *policy.Evidence) error {
 		return g.addSpanOf(&g.facts.Spans, e.Base, g.commit, g.contract.ExcludesAuthor() || g.contract.HasDelivery())
 	}
 	from := &g.facts.Sources[e.Source-1]
-	byTree := from.SameTree && g.contract.CarriesChanges()
+	byTree := from.SameTree && g.byTree
 	needed := g.contract.ExcludesAuthor() || slices.ContainsFunc(from.Claims, isAlive) || byTree
 	if err := g.addSpanOf(&from.Spans, e.Base, from.Commit, needed); err != nil {
 		return err
@@ -119,7 +126,7 @@ func isAlive(m policy.MergeClaim) bool { return m.Side != nil }
 
 // addSides sets what the claims about a source rest on, and which bases of its reviews lead to the commit.
 func (g *gathering) addSides(from *policy.Source) error {
-	if from.SameTree && g.contract.CarriesChanges() {
+	if from.SameTree && g.byTree {
 		if err := g.addBases(from); err != nil {
 			return err
 		}
@@ -144,21 +151,26 @@ func (g *gathering) addSides(from *policy.Source) error {
 // addBases sets which bases of reviews of a source with the same tree all parents of the commit contain. A merge commit
 // contains its branch, and so what lies below a base in there: it must not be taken for reviewed.
 func (g *gathering) addBases(from *policy.Source) error {
-	c, known, err := g.history.Commit(g.commit)
-	if err != nil || !known {
-		return err
-	}
-	for _, parent := range c.Parents {
-		bases := make(map[string]bool)
-		if err := g.noteContained(bases, from, parent); err != nil {
+	from.Bases = g.below
+	for base := range from.Spans {
+		if _, ok := g.below[base]; ok {
+			continue
+		}
+		c, known, err := g.history.Commit(g.commit)
+		if err != nil || !known {
 			return err
 		}
-		if from.Bases == nil {
-			from.Bases = bases
+
+		isBelow := len(c.Parents) > 0
+		for _, parent := range c.Parents {
+			is, sure, err := g.history.IsAncestor(base, parent)
+			if err != nil {
+				return err
+			}
+			isBelow = isBelow && is
+			g.spans.Gap = g.spans.Gap || !sure
 		}
-		for base, is := range bases {
-			from.Bases[base] = from.Bases[base] && is
-		}
+		g.below[base] = isBelow
 	}
 	return nil
 }

@@ -115,6 +115,7 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	}
 	b.WriteString(v.authorReason(r, d))
 	b.WriteString(v.strangerReason(r, d))
+	b.WriteString(v.treeReason(r))
 	b.WriteString(v.claimReason(r))
 	if d.exception != nil && d.filled == 0 {
 		b.WriteString("; the exception needs somebody to have deployed the commit")
@@ -207,6 +208,26 @@ func quoted(a ledger.Author) string {
 		return text.Quote(a.Name)
 	}
 	return text.Quote(strings.TrimSpace(a.Name + " <" + a.Email + ">"))
+}
+
+// treeReason names the commits with the same tree whose evidence does not carry to a requirement because of its base.
+// It is empty if there are none.
+func (v *evaluation) treeReason(r *Requirement) string {
+	v.carrying.findWays(r)
+	var list []string
+	for at := v.carrying.own; at < len(v.f.Evidence); at++ {
+		e := &v.f.Evidence[at]
+		if v.carrying.trees[e.Source-1] && r.isAbout(e) && !v.carrying.carriesByTree(r, e) {
+			list = append(list, ledger.Short(v.f.Sources[e.Source-1].Commit))
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	slices.Sort(list)
+	return "; nothing carries from " + text.JoinFirst(slices.Compact(list), " or from ") +
+		" (the same tree), which was reviewed without a base, or from one that not all parents of this commit are known " +
+		"to contain"
 }
 
 // claimReason says why evidence of merged commits does not carry to a requirement, although

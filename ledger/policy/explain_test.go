@@ -57,6 +57,24 @@ func TestReasonNamesUselessClaims(t *testing.T) {
 	}
 }
 
+// A requirement names the commit with the same tree whose review is about another change.
+func TestReasonNamesAReviewOfAnotherChange(t *testing.T) {
+	c := mustParse(t, `{"state":"PROMOTABLE","predicate":"review:*","covers":"change","carry":["tree"]}`)
+	review := signed(bob, "review:code", ledger.Pass)
+	review.Source, review.Base = 1, "base"
+	for contains, want := range map[bool]string{
+		false: "nothing carries from aaaaaaaaaaaa (the same tree)", true: "met by",
+	} {
+		f := Facts{Proven: true, Attested: true, Carried: []Evidence{review}, Sources: []Source{{
+			Commit: strings.Repeat("a", 40), Authorship: proven(), SameTree: true, Bases: map[string]bool{"base": contains},
+			Spans: map[string]*authors.Authorship{"base": {}},
+		}}}
+		if got := c.Derive(f, policyNow).Requirements[0].Reason; !strings.Contains(got, want) {
+			t.Errorf("contained %t: %q, want %q", contains, got, want)
+		}
+	}
+}
+
 // A requirement names all whose failures block it, each once.
 func TestFailedBy(t *testing.T) {
 	c := mustParse(t, `{"state":"ATTESTED","predicate":"test:*"}`)

@@ -185,9 +185,9 @@ func (fa *Facts) treesOf(rd txn.Reader, heirs []*Commit) (map[int64]*treeEvidenc
 		return nil, err
 	}
 
-	ofEach := make(map[int64]bool) // what carries depends on the commit that it is about
+	ofEach := make(map[int64]bool)
 	for _, s := range heirs {
-		ofEach[s.TreeID] = s.Deriver.Contract.CarriesChanges()
+		ofEach[s.TreeID] = s.Deriver.Contract.CarriesChanges() // what carries depends on the commit that it is about
 	}
 	facts := make(map[int64]*policy.Facts, len(trees))
 	var uncached []any
@@ -213,40 +213,43 @@ func (fa *Facts) treesOf(rd txn.Reader, heirs []*Commit) (map[int64]*treeEvidenc
 // blockDistrusted has distrusted evidence of trees block, until the background has found what
 // it had replaced: it may hide a failure.
 func blockDistrusted(rd txn.Reader, heirs []*Commit, trees map[int64]*treeEvidence) error {
-	ids := make(map[string][]any)
+	var ids, rows []any
 	for _, s := range heirs {
-		if s.TreeID != 0 && s.Deriver.Repo.Distrusting {
-			query := ofTree
-			if s.Deriver.Contract.CarriesChanges() {
-				query = ofEachCommit
-			}
-			ids[query] = append(ids[query], s.TreeID)
+		if s.TreeID == 0 || !s.Deriver.Repo.Distrusting {
+			continue
+		}
+		ids = append(ids, s.TreeID)
+		for _, row := range trees[s.TreeID].rows {
+			rows = append(rows, row)
 		}
 	}
 
-	note := func(row txn.Scanner) error {
-		var id, attestation int64
-		err := row.Scan(&id, &attestation)
-		tree := trees[id]
-		if i := slices.Index(tree.rows, attestation); i >= 0 {
-			tree.list[i].Distrusted = true
-		} else {
-			tree.hidden = true
-		}
+	isDistrusted := make(map[int64]bool)
+	err := rd.EachIn(func(row txn.Scanner) error {
+		var attestation int64
+		err := row.Scan(&attestation)
+		isDistrusted[attestation] = true
+		return err
+	}, "SELECT a.id FROM attestations a WHERE NOT ("+IsTrusted+") AND a.id IN ", 1, rows)
+	if err != nil {
 		return err
 	}
-	for from, list := range ids {
-		query := "SELECT tree_id, a.id" + from + " /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id\nWHERE NOT (" +
-			IsTrusted + ") AND tree_id IN "
-		err := rd.EachIn(note, query, 1, list)
-		if err != nil {
-			return err
+	for _, tree := range trees {
+		for i, row := range tree.rows {
+			tree.list[i].Distrusted = tree.list[i].Distrusted || isDistrusted[row]
 		}
 	}
-	return nil
+	return rd.EachIn(func(row txn.Scanner) error {
+		var id, attestation int64
+		err := row.Scan(&id, &attestation)
+		trees[id].hidden = trees[id].hidden || !slices.Contains(trees[id].rows, attestation)
+		return err
+	}, `
+SELECT t.tree_id, a.id FROM tree_latest t /*+ordered*/ JOIN attestations a ON a.id = t.attestation_id
+WHERE NOT (`+IsTrusted+`) AND t.tree_id IN `, 1, ids)
 }
 
-// A treeLatest is a row of tree_latest, with who its signer is.
+// A treeLatest is a piece of the evidence of a tree, with who its signer is.
 type treeLatest struct {
 	attestation, commit int64
 	signers.Who
@@ -264,19 +267,20 @@ func treeRows(rd txn.Reader, id int64, tree *treeEvidence, ofEach bool) ([]treeL
 	const (
 		columns = "SELECT l.attestation_id, l.commit_id, s.person, s.individual"
 		signer  = " /*+ordered*/ JOIN signers s ON s.id = l.signer_id\nWHERE tree_id = ? "
+		failed  = " /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id"
 	)
-	from := ofTree
-	if ofEach {
-		from = ofEachCommit
+	all, failures := ofTree+signer, ofTree+signer+"AND l.failed = 1 "
+	if ofEach { // a later result on another commit need not replace a failure
+		all, failures = ofEachCommit+signer, ofEachCommit+failed+signer+"AND a.status IN ('fail', 'error') "
 	}
 	scan := func(row txn.Scanner) (l treeLatest, err error) {
 		return l, row.Scan(&l.attestation, &l.commit, &l.Person, &l.Individual)
 	}
-	list, err := txn.All(rd, scan, columns+from+signer+"LIMIT ?", id, policy.MaxTopics+1)
+	list, err := txn.All(rd, scan, columns+all+"LIMIT ?", id, policy.MaxTopics+1)
 	if tree.tooMuch = len(list) > policy.MaxTopics; !tree.tooMuch {
 		return list, err
 	}
-	return txn.All(rd, scan, columns+ofTree+signer+"AND l.failed = 1 LIMIT ?", id, policy.MaxTopics+1)
+	return txn.All(rd, scan, columns+failures+"LIMIT ?", id, policy.MaxTopics+1)
 }
 
 // addTreeRows adds the evidence of a tree to facts. It returns the attestations that are not

@@ -111,7 +111,7 @@ func (p Past) Commits(commits []string) (list []ancestry.Commit, known bool, err
 			return err
 		}
 		if o, fault := gitobject.Decode(sha, object); fault == nil { // a check of the database says why
-			found[sha] = ancestry.Read(o, strings.FieldsFunc(keys, isEndOfLine)...)
+			found[sha] = ancestry.Read(o, strings.Fields(keys)...)
 		}
 		return nil
 	}
@@ -135,8 +135,6 @@ FROM commits c /*+ordered*/ JOIN commit_objects o ON o.commit_id = c.id WHERE (c
 	}
 	return list, true, nil
 }
-
-func isEndOfLine(r rune) bool { return r == '\n' }
 
 // Commit returns what the object of a commit says of who wrote it. It reports false if the object is not known.
 func (p Past) Commit(sha string) (c ancestry.Commit, known bool, err error) {

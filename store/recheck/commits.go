@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ancestry"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/states"
@@ -175,7 +176,7 @@ func (p plan) mayLack(commit int64) bool { return commit <= p.lackingUpTo }
 func planOf(rd txn.Reader, repoID, first, last int64) (plan, error) {
 	p := plan{after: -1, one: make(map[int64]bool)}
 	err := rd.Each(func(row txn.Scanner) error { return row.Scan(&p.lackingUpTo) },
-		"SELECT id FROM commits WHERE repo_id = ? AND gap = 1 ORDER BY id DESC LIMIT 1 OFFSET ?", repoID, states.MaxGaps)
+		"SELECT id FROM commits WHERE repo_id = ? AND gap = 1 ORDER BY id DESC LIMIT 1 OFFSET ?", repoID, ancestry.MaxGaps)
 	if err != nil {
 		return p, fmt.Errorf("read commits with a gap: %w", err)
 	}

@@ -2,9 +2,11 @@ package record
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Attest verifies an attestation with the keyring of the org, and records it like Record. If the
@@ -41,15 +43,18 @@ func (re *Recorder) proveSides(ctx context.Context, r *Recording) error {
 	if m == nil {
 		return nil
 	}
+	const done = "the claim was recorded, but the objects of its commits were not registered (send them again)"
 	objects, err := re.stored(ctx, r.Org, r.Repo, m.Source.SHA, m.Parent.SHA)
-	for sha, object := range objects {
-		if err == nil {
+	for _, sha := range []string{m.Source.SHA, m.Parent.SHA} {
+		if object := objects[sha]; err == nil && object != nil {
 			_, _, err = re.Register(ctx, r.Org, r.Repo, sha, ledger.Registration{Object: object})
 		}
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case txn.IsUnavailable(err) || ctx.Err() != nil:
+		return ledger.Errorf(ledger.CodeStorageUnavailable, done+": %v", err)
 	}
-	return ledger.Errorf(ledger.CodeStorageUnavailable,
-		"the claim was recorded, but the objects of its commits were not registered (send them again): %v", err)
+	return fmt.Errorf(done+": %w", err)
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// MaxGaps limits the commits that are derived again when objects become known: the newest.
-const MaxGaps = ancestry.MaxGaps
-
 // FillGaps has the background derive the states for which an object was not known, if there are any, after a write has
 // stored one.
 func (st *States) FillGaps(t *txn.Tx, r txn.Repo) error {
@@ -37,7 +34,7 @@ func (st *States) SettleGaps(t *txn.Tx, j *backlog.Job) (done bool, err error) {
 	commits, err := txn.All(t.Reader, facts.ScanCommitRow, facts.SelectCommitRow+`
 WHERE id > ?3 AND id IN (
   SELECT id FROM commits WHERE repo_id = ?1 AND gap = 1 AND state <> ?5 ORDER BY id DESC LIMIT ?2)
-ORDER BY id LIMIT ?4`, j.Repo, MaxGaps, j.Position, MaxSettled, ledger.Deployed)
+ORDER BY id LIMIT ?4`, j.Repo, ancestry.MaxGaps, j.Position, MaxSettled, ledger.Deployed)
 	if err != nil {
 		return false, fmt.Errorf("read commits with a gap: %w", err)
 	}

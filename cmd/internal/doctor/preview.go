@@ -17,7 +17,8 @@ import (
 )
 
 // Preview finds which recorded statements this release would read otherwise than the one that has recorded them, and
-// which recorded claims it would refuse today. It copies the database to a temporary folder and changes only the copy.
+// which claims of earlier releases may carry evidence past an unmerged commit. It copies the database to a temporary
+// folder and changes only the copy.
 func Preview(ctx context.Context, s config.Settings) (findings []Finding, err error) {
 	if s.Database.IsServer() {
 		return nil, errors.New("a preview needs a database file: make one with " +
@@ -84,7 +85,8 @@ func previewClaims(ctx context.Context, db *store.Store) (findings []Finding, er
 	}
 	switch {
 	case count == 0:
-		findings = []Finding{{Check: "claims", Level: OK, Text: "none by earlier rules is about a branch on an unmerged one"}}
+		findings = []Finding{{Check: "claims", Level: OK,
+			Text: "none of an earlier release is about a branch on an unmerged one"}}
 	case count > maxListed:
 		findings = append(findings, Finding{Check: "claims", Level: Warning,
 			Text: fmt.Sprintf("%d more are about branches on unmerged ones: end those above to see them", count-maxListed)})

@@ -89,8 +89,6 @@ func whyNotCarried(r *policy.Requirement, a, b string) string {
 		return "but the requirement does not carry"
 	case a == "" || b == "":
 		return "but not both trees are known (to register a commit's object, run ledgerd commit register)"
-	case r.Covers == policy.CoversChange: // it would count if it carried
-		return "but since no base that all parents of this commit contain"
 	}
 	return ""
 }

@@ -55,14 +55,11 @@ func TestReasonNamesTheReviewOfAnEarlierCommit(t *testing.T) {
 		earlier     []Commit
 		want        string
 	}{
-		"rebased":       {review, "", "2", []Commit{of("a", "1", bob)}, another},
-		"the newest":    {review, "", "2", []Commit{of("a", "1", bob), of("b", "1", bob)}, another},
-		"an older one":  {review, "", "2", []Commit{of("b", "1"), of("a", "1", bob)}, another},
-		"nobody":        {review, "", "2", []Commit{of("a", "1")}, ""},
-		"the same tree": {review, "", "1", []Commit{of("a", "1", bob)}, ""},
-		"the same tree, for a change": {
-			`{"state":"PROMOTABLE","predicate":"review:*","carry":["tree"],"covers":"change"}`, "", "1",
-			[]Commit{of("a", "1", bob)}, tree + "but since no base"},
+		"rebased":              {review, "", "2", []Commit{of("a", "1", bob)}, another},
+		"the newest":           {review, "", "2", []Commit{of("a", "1", bob), of("b", "1", bob)}, another},
+		"an older one":         {review, "", "2", []Commit{of("b", "1"), of("a", "1", bob)}, another},
+		"nobody":               {review, "", "2", []Commit{of("a", "1")}, ""},
+		"the same tree":        {review, "", "1", []Commit{of("a", "1", bob)}, ""},
 		"an unknown tree":      {review, "", "", []Commit{of("a", "1", bob)}, tree + "but not both trees are known"},
 		"another's is unknown": {review, "", "1", []Commit{of("a", "", bob)}, tree + "but not both trees are known"},
 		"the same tree, without carry": {`{"state":"PROMOTABLE","predicate":"review:*"}`, "", "1",

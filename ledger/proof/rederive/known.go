@@ -17,7 +17,6 @@ type moment struct {
 // is what its hash says, so it may come from anywhere.
 type objects struct {
 	known  map[string]moment // by the commit
-	order  []string          // the commits
 	read   map[string]*object
 	inUse  bool // states may depend on them
 	cloned bool // there is a clone
@@ -27,14 +26,12 @@ type objects struct {
 type object struct {
 	lineage.Node
 	wrote ancestry.Commit
-	tree  string
 }
 
 // learn notes that the ledger knows the object of a commit from now on.
 func (o *objects) learn(sha string, m moment) {
 	if _, ok := o.known[sha]; !ok {
 		o.known[sha] = m
-		o.order = append(o.order, sha)
 	}
 }
 

@@ -24,6 +24,14 @@ func (r *repository) squash(who string, to ...ledger.State) {
 	r.reach("s", to...)
 }
 
+// update brings m1 to the branch.
+func (r *repository) update() {
+	r.commit("s", "ann", "b2", "m1")
+	r.prove("s")
+	r.claim("s", "ci", attestation.Updated, "b2", "m1")
+	r.reach("s", promotable)
+}
+
 // What carries by claims of merges follows from the objects that the ledger knew.
 func TestCheckMerges(t *testing.T) {
 	for name, test := range map[string]branchTest{
@@ -176,18 +184,12 @@ func TestCheckMerges(t *testing.T) {
 			r.reviewBranch()
 			r.prove("m1")
 			r.pass("m1", "rev", "review:code", "")
-			r.commit("s", "ann", "b2", "m1")
-			r.prove("s")
-			r.claim("s", "ci", attestation.Updated, "b2", "m1")
-			r.reach("s", promotable)
+			r.update()
 		}},
 		"an update with a mainline that is not": {log: func(r *repository) {
 			r.reviewBranch()
 			r.prove("m1")
-			r.commit("s", "ann", "b2", "m1")
-			r.prove("s")
-			r.claim("s", "ci", attestation.Updated, "b2", "m1")
-			r.reach("s", promotable)
+			r.update()
 		}, want: "!" + wrong},
 		"a rebase": {log: func(r *repository) {
 			r.reviewBranch()

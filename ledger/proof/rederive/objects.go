@@ -2,7 +2,9 @@ package rederive
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ancestry"
@@ -17,7 +19,7 @@ func (r *Replay) NeededObjects() []string {
 	if !r.objects.inUse {
 		return nil
 	}
-	return r.objects.order
+	return slices.Sorted(maps.Keys(r.objects.known))
 }
 
 // HasClone notes that objects were read from a clone.
@@ -33,7 +35,7 @@ func (r *Replay) AddObject(o lineage.Object) error {
 	if key := ancestry.SigningKey(c); key != "" {
 		keys = []string{key}
 	}
-	read := &object{wrote: ancestry.Read(c, keys...), tree: c.Tree}
+	read := &object{wrote: ancestry.Read(c, keys...)}
 	if read.Parents, read.At, err = gitobject.Lineage(o.Commit, o.Object); err != nil {
 		return fmt.Errorf("object of %s: %w", ledger.Short(o.Commit), err)
 	}

@@ -128,8 +128,8 @@ const (
 	lacking, noClone = "the clone lacks objects", "run it in a clone of the repo"
 )
 
-// A branchTest is a log of the commits m0 and m1 on the mainline, which ann and bob wrote, a branch from m0 with b1 by
-// bob and b2 by ann, and the commit of which the state is checked: the tip.
+// A branchTest is a log of a repo whose mainline has m0 by ann and m1 by bob. A branch from m0 has b1 by bob and b2 by
+// ann. The state of the tip is checked.
 type branchTest struct {
 	contract string
 	log      func(r *repository)
@@ -169,19 +169,19 @@ func TestCheckReviewsOfChanges(t *testing.T) {
 			r.reach("b2", to)
 		}
 	}
-	deploys := func(r *repository) {
-		r.prove("m0", "b1", "b2")
-		r.pass("b2", "rev", "review:code", r.id("m0"))
+	deployBy := func(r *repository, reviewer string) {
+		r.pass("b2", reviewer, "review:code", r.id("m0"))
 		r.reach("b2", promotable)
 		r.pass("b2", "ops", "deploy:prod", "")
 		r.reach("b2", deployed)
 	}
+	deploys := func(r *repository) {
+		r.prove("m0", "b1", "b2")
+		deployBy(r, "rev")
+	}
 	byBob := func(r *repository) {
 		r.trust("bob", "bob", "")
-		r.pass("b2", "bob", "review:code", r.id("m0"))
-		r.reach("b2", promotable)
-		r.pass("b2", "ops", "deploy:prod", "")
-		r.reach("b2", deployed)
+		deployBy(r, "bob")
 	}
 
 	for name, test := range map[string]branchTest{

@@ -245,6 +245,18 @@ func (s suite) TestTooMuchEvidenceOfATreeDoesNotCarry(t *testing.T) {
 	fx.WantState(one, ledger.Attested)
 	fx.WantState(three, ledger.Draft)
 	fx.wantReason(three, "only failures carry from the commits with the same tree")
+
+	fx.SetContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","covers":"change","carry":["tree"]}]}`)
+	for i, id := range []string{one, two} { // the pass of another commit does not carry
+		status := []ledger.Status{ledger.Fail, ledger.Pass}[i]
+		_, _, err := fx.Record(t.Context(), "acme", "api",
+			statement(n+1+i, "cn=ci,ou=build,o=acme", id, "test:last", status), version)
+		must.OK(t, err)
+	}
+	must.OK(t, fx.Settle(t.Context()))
+	if r := fx.ReadCommit(three).Requirements[0]; len(r.FailedBy) != 1 {
+		t.Errorf("a failure does not block, since another commit has passed: %+v", r)
+	}
 }
 
 // BenchmarkRecordOneOfManyWithATree records attestations about a commit whose tree many
