@@ -92,6 +92,30 @@ func Between(g Graph, base, head string) (list []string, known bool, err error) 
 	return list, known && len(list) <= MaxSpan && w.commits[base].from&fromHead != 0, nil
 }
 
+// A Shipped is a commit of a delivery.
+type Shipped struct {
+	SHA     string
+	Parents []string
+	// Known reports whether its object is known. If not, it has no Parents, and may have any.
+	Known bool
+}
+
+// Delivery returns what a deployment of a commit, the head, ships where the base runs: the head itself, which is the
+// first, and all that leads to it and not to the base. Without a base, which is then empty, it is all that leads to the
+// head. It reports false if the walk is too long.
+func Delivery(g Graph, base, head string) (list []Shipped, complete bool, err error) {
+	w := newWalk(g)
+	if complete, err = w.divide(head, base); err != nil || !complete {
+		return nil, false, err
+	}
+	for _, sha := range w.order {
+		if c := w.commits[sha]; c.from == fromHead || sha == head {
+			list = append(list, Shipped{sha, c.Parents, c.known})
+		}
+	}
+	return list, true, nil
+}
+
 // Ahead returns the commits that lead to a commit, the head, and are not known to lead to any of the others. The head
 // is the first of them. Those whose objects are not known are among them, and so are the others' ancestors beyond the
 // bounds.

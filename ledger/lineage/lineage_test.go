@@ -65,6 +65,47 @@ func TestBetween(t *testing.T) {
 	}
 }
 
+func TestDelivery(t *testing.T) {
+	for name, test := range map[string]struct {
+		history    []string
+		base, head string
+		want       string // a commit that is not known has a "?"
+	}{
+		"the next commit":                {[]string{"m0", "m1 m0"}, "m0", "m1", "m1"},
+		"several":                        {[]string{"m0", "m1 m0", "m2 m1"}, "m0", "m2", "m2 m1"},
+		"what runs, again":               {[]string{"m0", "m1 m0"}, "m1", "m1", "m1"},
+		"an older commit":                {[]string{"m0", "m1 m0", "m2 m1"}, "m2", "m0", "m0"},
+		"a branch that was merged":       {[]string{"m0", "t1 m0", "m1 m0", "m2 m1 t1"}, "m0", "m2", "m2 m1 t1"},
+		"a hotfix next to what runs":     {[]string{"m0", "m1 m0", "h1 m0", "h2 h1"}, "m1", "h2", "h2 h1"},
+		"after a hotfix, the mainline":   {[]string{"m0", "m1 m0", "h1 m0", "m2 m1"}, "h1", "m2", "m2 m1"},
+		"nothing runs":                   {[]string{"m0", "m1 m0"}, "", "m1", "m1 m0"},
+		"a parent is not known":          {[]string{"m1 m0", "m2 m1"}, "", "m2", "m2 m1 m0?"},
+		"what runs is not known":         {[]string{"m1 m0", "m2 m1"}, "m0", "m2", "m2 m1"},
+		"what runs is in another place":  {[]string{"m1 m0", "m2 m1"}, "x", "m2", "m2 m1 m0?"},
+		"the head is not known":          {[]string{"m0"}, "m0", "m1", "m1?"},
+		"an unrelated history":           {[]string{"x0", "x1 x0", "m0", "m1 m0"}, "x1", "m1", "m1 m0"},
+		"a parent below what runs comes": {[]string{"m0", "m1 m0", "t1 m0", "m2 m1", "u m2 t1"}, "m2", "u", "u t1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, complete, err := Delivery(history(test.history...), test.base, test.head)
+			must.OK(t, err)
+			var got []string
+			for _, c := range list {
+				if !c.Known {
+					c.SHA += "?"
+				}
+				got = append(got, c.SHA)
+			}
+			if !complete || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(strings.FieldsSeq(test.want))) {
+				t.Errorf("%s where %s runs: %q, %t, want %q", test.head, test.base, got, complete, test.want)
+			}
+			if list[0].SHA != test.head {
+				t.Errorf("the first is %s", list[0].SHA)
+			}
+		})
+	}
+}
+
 func TestMergeBase(t *testing.T) {
 	for name, test := range map[string]struct {
 		history     []string
@@ -166,6 +207,10 @@ func TestQuestionsAreBounded(t *testing.T) {
 	asked = 0
 	if _, known, err := Between(endless, "base", "head"); known || err != nil || asked > MaxCommits+3 {
 		t.Errorf("%t, %v after %d commits", known, err, asked)
+	}
+	asked = 0
+	if _, complete, err := Delivery(endless, "", "head"); complete || err != nil || asked > MaxCommits+3 {
+		t.Errorf("%t, %v after %d commits", complete, err, asked)
 	}
 }
 
