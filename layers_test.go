@@ -157,7 +157,8 @@ var mayImport = map[string][]string{
 	"server/web/commitview": {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/format":     {"ledger", "ledger/identity"},
 	"server/web/policytext": {
-		"ledger", "ledger/identity", "ledger/policy", "ledger/policy/conflicts", "ledger/radar", "server/web/format",
+		"ledger", "ledger/identity", "ledger/policy", "ledger/policy/conflicts", "ledger/policy/linking",
+		"ledger/radar", "server/web/format",
 	},
 	// HTTP helpers of the API and the pages.
 	"server/internal/live":   {"ledger", "ledger/eventstream", "server/internal/wire", "store"},
@@ -171,11 +172,11 @@ var mayImport = map[string][]string{
 	"server/internal/tokenexchange": {"internal/oidc", "ledger", "ledger/exchange", "store"},
 	"server/metrics":                {"ledger", "server"},
 	"store": {
-		"ledger", "ledger/identity", "ledger/member", "ledger/policy", "store/access", "store/backlog",
-		"store/boards", "store/events", "store/facts", "store/history", "store/lists", "store/orgs", "store/overlaps",
-		"store/policies", "store/postgres", "store/recheck", "store/record", "store/search", "store/signers",
-		"store/sqldb", "store/sqlite", "store/sqlite/migrations", "store/states", "store/txn", "store/upkeep",
-		"store/webhooks",
+		"ledger", "ledger/identity", "ledger/member", "ledger/policy", "ledger/policy/linking", "ledger/policy/size",
+		"store/access", "store/backlog", "store/boards", "store/delivery", "store/events", "store/facts",
+		"store/history", "store/lists", "store/orgs", "store/overlaps", "store/policies", "store/postgres",
+		"store/recheck", "store/record", "store/search", "store/signers", "store/sqldb", "store/sqlite",
+		"store/sqlite/migrations", "store/states", "store/txn", "store/upkeep", "store/webhooks",
 	},
 	"store/internal/cursor":   {},
 	"store/internal/envelope": {},
@@ -184,8 +185,8 @@ var mayImport = map[string][]string{
 	// Checks a database file on its host.
 	"store/check": {
 		"internal/parallel", "ledger", "ledger/attestation", "ledger/identity", "ledger/member", "ledger/policy",
-		"ledger/proof", "ledger/proof/verify", "ledger/settings", "store", "store/check/derived",
-		"store/check/report", "store/check/signers", "store/internal/envelope", "store/sqldb",
+		"ledger/policy/linking", "ledger/proof", "ledger/proof/verify", "ledger/settings", "store",
+		"store/check/derived", "store/check/report", "store/check/signers", "store/internal/envelope", "store/sqldb",
 	},
 	"store/check/derived": {
 		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/outbound",
@@ -212,10 +213,12 @@ var mayImport = map[string][]string{
 	},
 	"store/facts": {
 		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/identity",
-		"ledger/policy", "ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/events", "store/history",
-		"store/internal/envelope", "store/policies", "store/radarindex", "store/signers", "store/sqldb", "store/txn",
+		"ledger/policy", "ledger/policy/conflicts", "ledger/policy/linking", "ledger/radar", "store/backlog",
+		"store/events", "store/history", "store/internal/envelope", "store/policies", "store/radarindex",
+		"store/signers", "store/sqldb", "store/txn",
 	},
-	"store/history": {"ledger/ancestry", "ledger/gitobject", "ledger/lineage", "store/txn"},
+	"store/delivery": {"ledger", "ledger/delivery", "ledger/lineage", "store/facts", "store/history", "store/txn"},
+	"store/history":  {"ledger/ancestry", "ledger/gitobject", "ledger/lineage", "store/txn"},
 	"store/overlaps": {
 		"ledger", "ledger/gitobject", "ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/events",
 		"store/facts", "store/policies", "store/radarindex", "store/sqldb", "store/txn",
@@ -229,14 +232,15 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/policy", "store/txn",
 	},
 	"store/orgs": {
-		"ledger", "ledger/attestation", "ledger/policy", "ledger/settings", "store/access", "store/backlog",
-		"store/events", "store/facts", "store/overlaps", "store/policies", "store/radarindex", "store/sqldb",
-		"store/states", "store/txn", "store/webhooks",
+		"ledger", "ledger/attestation", "ledger/policy", "ledger/policy/size", "ledger/settings", "store/access",
+		"store/backlog", "store/events", "store/facts", "store/overlaps", "store/policies", "store/radarindex",
+		"store/sqldb", "store/states", "store/txn", "store/webhooks",
 	},
 	"store/lists": {
-		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/policy/earlier", "ledger/policy/lint",
-		"ledger/proof", "ledger/proof/receipt", "store/backlog", "store/events", "store/facts", "store/overlaps",
-		"store/policies", "store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
+		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/policy/earlier",
+		"ledger/policy/lint", "ledger/policy/size", "ledger/proof", "ledger/proof/receipt", "store/backlog",
+		"store/delivery", "store/events", "store/facts", "store/overlaps", "store/policies", "store/radarindex",
+		"store/signers", "store/sqldb", "store/states", "store/txn",
 	},
 	"store/boards": {
 		"ledger", "ledger/attention", "ledger/identity", "ledger/outbound", "ledger/radar", "store/facts",
@@ -244,8 +248,8 @@ var mayImport = map[string][]string{
 		"store/txn",
 	},
 	"store/search": {
-		"ledger", "ledger/identity", "ledger/insights", "ledger/search", "store/events", "store/facts",
-		"store/lists", "store/signers", "store/states", "store/txn",
+		"ledger", "ledger/identity", "ledger/insights", "ledger/policy/linking", "ledger/search", "store/events",
+		"store/facts", "store/lists", "store/signers", "store/states", "store/txn",
 	},
 	"store/record": {
 		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity",
@@ -416,10 +420,16 @@ var mayImport = map[string][]string{
 	"ledger/policy/candidate":       {"ledger", "ledger/policy"},
 	"ledger/policy/conflicts":       {"ledger", "ledger/internal/text", "ledger/radar"},
 	"ledger/policy/earlier":         {"ledger", "ledger/internal/text", "ledger/policy"},
-	"ledger/policy/lint":            {"ledger", "ledger/identity", "ledger/internal/text", "ledger/policy"},
+	"ledger/policy/lint": {
+		"ledger", "ledger/identity", "ledger/internal/text", "ledger/policy", "ledger/policy/linking",
+		"ledger/policy/size",
+	},
 	"ledger/policy/document":        {"ledger", "ledger/policy"},
+	"ledger/policy/linking":         {"ledger", "ledger/identity", "ledger/policy"},
+	"ledger/policy/size":            {"ledger", "ledger/identity", "ledger/policy", "ledger/policy/internal/fields"},
 	"ledger/policy/internal/assign": {},
 	"ledger/gitobject":              {"ledger", "ledger/internal/publickey", "ledger/internal/text"},
+	"ledger/delivery":               {"ledger", "ledger/lineage", "ledger/policy"},
 	"ledger/insights":               {"ledger"},
 	"ledger/lineage":                {"ledger", "ledger/internal/text"},
 	"ledger/search":                 {"ledger", "ledger/identity", "ledger/internal/text"},

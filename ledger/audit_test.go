@@ -66,8 +66,8 @@ func TestParseAuditAction(t *testing.T) {
 		}
 	}
 	const want = `"token." is not an administrative action (use org, repo, token, issuer, exchange_rule, session, ` +
-		`member, member_rule, passkey, identity, trusted_root, certificate, policy, webhook, exception, commit, log, ` +
-		`database, or one with its verb, such as token.created)`
+		`member, member_rule, passkey, identity, trusted_root, certificate, policy, webhook, exception, baseline, commit, ` +
+		`log, database, or one with its verb, such as token.created)`
 	if _, err := ParseAuditAction("token."); err == nil || err.Error() != want {
 		t.Errorf("token.: %v, want %s", err, want)
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/linking"
+	"github.com/ledgerd/ledgerd/ledger/policy/size"
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/lists"
@@ -70,10 +72,10 @@ ORDER BY i.id LIMIT ?`, limit)
 			return g, err
 		}
 		err = activeContracts(rd, func(repo string, c *policy.Contract) {
-			if c.AnyLinker() && len(g.AnyLinkers) < limit {
+			if linking.AnyLinker(c) && len(g.AnyLinkers) < limit {
 				g.AnyLinkers = append(g.AnyLinkers, repo)
 			}
-			if c.IsLarge() && len(g.LargeContracts) < limit {
+			if size.IsLarge(c) && len(g.LargeContracts) < limit {
 				g.LargeContracts = append(g.LargeContracts, repo)
 			}
 		})

@@ -35,7 +35,7 @@ type story struct {
 	want      string
 }
 
-// A teller tells a story.
+// A teller records a story, statement by statement.
 type teller struct {
 	t       *testing.T
 	story   story

@@ -97,6 +97,7 @@ func TestDelivery(t *testing.T) {
 			for sha := range strings.FieldsSeq(test.ran) {
 				ran[sha] = true
 			}
+
 			list, complete, err := Delivery(history(test.history...), test.head, ran)
 			must.OK(t, err)
 			var got []string
@@ -106,6 +107,7 @@ func TestDelivery(t *testing.T) {
 				}
 				got = append(got, c.SHA)
 			}
+
 			if !complete || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(strings.FieldsSeq(test.want))) {
 				t.Errorf("%s where %s ran: %q, %t, want %q", test.head, test.ran, got, complete, test.want)
 			}

@@ -41,7 +41,7 @@ type ExceptionRule struct {
 }
 
 // An ArtifactRule says whose statements link the digests of artifacts with commits. With the
-// zero value, LinkRefusal decides.
+// zero value, package linking decides.
 type ArtifactRule struct {
 	Signers []identity.Pattern `json:"signers"`
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 )
 
 // DeliversTo reports whether a deployment to an environment counts only if all commits that it ships are covered.
@@ -26,26 +25,6 @@ func (c *Contract) HasDelivery() bool {
 	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Delivery })
 }
 
-// A Delivery decides which commits of a delivery are covered. They are judged by the requirements that apply to what
-// all of them change.
-type Delivery struct {
-	c      *Contract
-	now    ledger.Time
-	scopes []scope
-	head   *evaluation
-	// byHead is what counts for the head, which speaks for the tree of all: who reviews must be others, by distinct_from.
-	byHead []*Covering
-}
-
-// A Covering is evidence that counts for a requirement and covers commits before the one that it was recorded for.
-type Covering struct {
-	Evidence Evidence
-	// requirement is its index.
-	requirement int
-	// From is the commit from which on it covers. It is not covered itself.
-	From string
-}
-
 // Delivery returns what decides about the commits of a delivery. The facts are those of the commit that is deployed,
 // but with the paths that all of them change.
 func (c *Contract) Delivery(f Facts, now ledger.Time) *Delivery {
@@ -63,12 +42,6 @@ func (c *Contract) Delivery(f Facts, now ledger.Time) *Delivery {
 		}
 	}
 	return d
-}
-
-// asks reports whether each commit must meet a requirement.
-func (d *Delivery) asks(i int) bool {
-	r := &d.c.Requirements[i]
-	return r.Covers == CoversChange && r.State < ledger.Deployed
 }
 
 // Coverings returns the evidence of a commit of the delivery that covers others, too. isCovered reports whether the
@@ -164,57 +137,4 @@ func (d *Delivery) Head() (standing ledger.State, lacking []ledger.RequirementSt
 		}
 	}
 	return standing, lacking
-}
-
-// cover adds the evidence that covers a commit of a delivery to its own.
-func (v *evaluation) cover(d *Delivery, coverings []*Covering) {
-	v.delivery, v.plain = d, len(v.f.Evidence)
-	v.f.Evidence = slices.Clip(v.f.Evidence)
-	for _, list := range [][]*Covering{d.byHead, coverings} {
-		for _, c := range list {
-			v.f.Evidence = append(v.f.Evidence, c.Evidence)
-			var counts assign.Set
-			counts.Add(c.requirement)
-			v.covers = append(v.covers, counts)
-		}
-	}
-}
-
-// isOfOther reports whether the evidence at a position is that of another commit, which covers this one.
-func (v *evaluation) isOfOther(at int) bool { return v.delivery != nil && at >= v.plain }
-
-// isJudged reports whether the evidence at a position plays a part for a requirement that it is about. For those about
-// the tree, only that of the head does.
-func (v *evaluation) isJudged(i, at int) bool {
-	if v.isOfOther(at) {
-		return v.covers[at-v.plain].Contains(i)
-	}
-	return v.delivery == nil || v.delivery.asks(i)
-}
-
-// isCleared reports whether a review that covers the commit was recorded after all that blocks a requirement.
-func (v *evaluation) isCleared(i int, about []int) bool {
-	last, cleared := "", ""
-	for _, at := range about {
-		switch e := &v.f.Evidence[at]; {
-		case v.isOfOther(at):
-			cleared = max(cleared, e.Attestation)
-		case v.decisions[i].verdicts[at] == blocks:
-			last = max(last, e.Attestation)
-		}
-	}
-	return cleared > last
-}
-
-// takeOver takes what an exception does for the head, and whether it lacks people, for a requirement about the tree.
-// Its own state says what the head lacks.
-func (v *evaluation) takeOver(i int) {
-	if v.delivery.asks(i) {
-		return
-	}
-	d, head := &v.decisions[i], &v.delivery.head.decisions[i]
-	d.filled, d.exception = head.filled, head.exception
-	if !head.met {
-		d.filled = v.c.Requirements[i].Threshold
-	}
 }

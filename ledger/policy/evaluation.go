@@ -93,6 +93,26 @@ type decision struct {
 	met     bool
 }
 
+// A Delivery decides which commits of a delivery are covered. They are judged by the requirements that apply to what
+// all of them change.
+type Delivery struct {
+	c      *Contract
+	now    ledger.Time
+	scopes []scope
+	head   *evaluation
+	// byHead is what counts for the head, which speaks for the tree of all: who reviews must be others, by distinct_from.
+	byHead []*Covering
+}
+
+// A Covering is evidence that counts for a requirement and covers commits before the one that it was recorded for.
+type Covering struct {
+	Evidence Evidence
+	// requirement is its index.
+	requirement int
+	// From is the commit from which on it covers. It is not covered itself.
+	From string
+}
+
 // evaluate decides about the requirements of a contract.
 func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 	return c.evaluateIn(f, now, nil, nil)
@@ -461,4 +481,63 @@ func (v *evaluation) involved(i int) (set assign.Set) {
 		}
 	}
 	return set
+}
+
+// asks reports whether each commit must meet a requirement.
+func (d *Delivery) asks(i int) bool {
+	r := &d.c.Requirements[i]
+	return r.Covers == CoversChange && r.State < ledger.Deployed
+}
+
+// cover adds the evidence that covers a commit of a delivery to its own.
+func (v *evaluation) cover(d *Delivery, coverings []*Covering) {
+	v.delivery, v.plain = d, len(v.f.Evidence)
+	v.f.Evidence = slices.Clip(v.f.Evidence)
+	for _, list := range [][]*Covering{d.byHead, coverings} {
+		for _, c := range list {
+			v.f.Evidence = append(v.f.Evidence, c.Evidence)
+			var counts assign.Set
+			counts.Add(c.requirement)
+			v.covers = append(v.covers, counts)
+		}
+	}
+}
+
+// isOfOther reports whether the evidence at a position is that of another commit, which covers this one.
+func (v *evaluation) isOfOther(at int) bool { return v.delivery != nil && at >= v.plain }
+
+// isJudged reports whether the evidence at a position plays a part for a requirement that it is about. For those about
+// the tree, only that of the head does.
+func (v *evaluation) isJudged(i, at int) bool {
+	if v.isOfOther(at) {
+		return v.covers[at-v.plain].Contains(i)
+	}
+	return v.delivery == nil || v.delivery.asks(i)
+}
+
+// isCleared reports whether a review that covers the commit was recorded after all that blocks a requirement.
+func (v *evaluation) isCleared(i int, about []int) bool {
+	last, cleared := "", ""
+	for _, at := range about {
+		switch e := &v.f.Evidence[at]; {
+		case v.isOfOther(at):
+			cleared = max(cleared, e.Attestation)
+		case v.decisions[i].verdicts[at] == blocks:
+			last = max(last, e.Attestation)
+		}
+	}
+	return cleared > last
+}
+
+// takeOver takes what an exception does for the head, and whether it lacks people, for a requirement about the tree.
+// Its own state says what the head lacks.
+func (v *evaluation) takeOver(i int) {
+	if v.delivery.asks(i) {
+		return
+	}
+	d, head := &v.decisions[i], &v.delivery.head.decisions[i]
+	d.filled, d.exception = head.filled, head.exception
+	if !head.met {
+		d.filled = v.c.Requirements[i].Threshold
+	}
 }

@@ -67,9 +67,18 @@ type (
 	}
 )
 
+// The limits of new contracts. Within them, and within those of a commit, plain loops derive a state
+// in milliseconds. Earlier releases allowed more.
+const (
+	MaxRequirements = 50
+	MaxPatterns     = 256 // of signers, in all lists together
+	MaxWildcards    = 4   // in a value of one of them
+	MaxExpressions  = 10  // requirements with where
+)
+
 // Parse decodes a contract from JSON, validates it, and sets the defaults. The error
 // lists all invalid fields, each with its path. How large a contract may be depends on the one that it
-// replaces: CheckSize checks this.
+// replaces: package size checks this.
 func Parse(data []byte) (Contract, error) { return parse(data, contractCheck{}) }
 
 // ParseStored decodes the canonical document of a contract. Releases before the member

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -93,73 +94,18 @@ func TestIsDefault(t *testing.T) {
 	}
 }
 
-// Without artifacts.signers, a statement links artifacts if it is a build by an identity that was
-// made for builds. By the rules of an earlier release, anybody's did who may attest any build.
-func TestLinkRefusal(t *testing.T) {
-	const notBuild, notBuilder = "only statements for build:", "no build: pattern of the signer's identity"
-	for _, test := range []struct {
-		name, predicate, may string // patterns, separated by blanks
-		want                 string // a part of the refusal; empty if the statement links
-		old                  string // the same, by the earlier rules; any_linker if it links only by them
-	}{
-		{"a builder", "build:gh", "build:*", "", ""},
-		{"a builder of one kind", "build:docker", "test:* build:docker", "", ""},
-		{"a builder of some kinds", "build:gh-1", "build:gh*", "", ""},
-		{"an identity without a list", "build:gh", "", notBuilder, "any_linker"},
-		{"a wildcard that includes builds", "build:gh", "b*", notBuilder, "any_linker"},
-		{"a builder of another kind", "build:gh", "build:docker b*", notBuilder, "any_linker"},
-		{"an identity that may no longer build", "build:gh", "test:*", notBuilder, notBuilder},
-		{"another name that begins like build", "build:gh", "builder:*", notBuilder, notBuilder},
-		{"a test by a builder", "test:image", "build:* test:*", notBuild, "any_linker"},
-		{"a test by anybody", "test:image", "", notBuild, "any_linker"},
-		{"an SBOM of no known type by a builder", "https://spdx.dev/Document", "build:* https://*", notBuild, "any_linker"},
-		{"a predicate that only begins like build", "builder:x", "build:* builder:*", notBuild, "any_linker"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			for rules, want := range map[int]string{Rules: test.want, 0: test.old} {
-				may := identity.Predicates(strings.Fields(test.may))
-				refusal, warning := Contract{Rules: rules}.LinkRefusal(test.predicate, ledger.Pass, identity.DN{}, may)
-				warned := want == string(ledger.AnyLinker)
-				if warned {
-					want = ""
-				}
-				if (refusal == "") != (want == "") || !strings.Contains(refusal, want) || (warning != "") != warned {
-					t.Errorf("by the rules %d: %q, warning %q, want %q", rules, refusal, warning, want)
-				}
-			}
-		})
+// By the rules of version 1, matching globs may take longer.
+func TestMatchingIsLimitedByRules(t *testing.T) {
+	c := mustParse(t, `{"state":"ATTESTED","predicate":"x","paths":["*`+strings.Repeat("a", 120)+`[b]*"]}`)
+	f := attested()
+	f.HasChanges = true
+	for i := range 10 {
+		f.Changes = append(f.Changes, fmt.Sprintf("%s/%d", strings.Repeat("a", 1000), i))
 	}
-}
-
-// A build that did not pass links nothing, but by the rules of an earlier release.
-func TestFailedBuildsDoNotLink(t *testing.T) {
-	for status, links := range map[ledger.Status]bool{
-		ledger.Pass: true, ledger.Warn: true, ledger.Recorded: true,
-		ledger.Fail: false, ledger.Errored: false, ledger.Skip: false,
-	} {
-		may := identity.Predicates{"build:*"}
-		refusal, _ := Contract{Rules: Rules}.LinkRefusal("build:gh", status, identity.DN{}, may)
-		old, warning := Contract{}.LinkRefusal("build:gh", status, identity.DN{}, may)
-		if (refusal == "") != links || old != "" || (warning == "") != links {
-			t.Errorf("%s: %q, by the earlier rules %q, %q", status, refusal, old, warning)
-		}
-	}
-}
-
-// With artifacts.signers, the signer alone decides, by any rules.
-func TestLinkRefusalByName(t *testing.T) {
-	builders, err := identity.ParsePattern("ou=build")
-	must.OK(t, err)
-	for _, rules := range []int{0, Rules} {
-		c := Contract{Rules: rules, Artifacts: ArtifactRule{Signers: []identity.Pattern{builders}}}
-		if refusal, warning := c.LinkRefusal("test:image", ledger.Fail, identity.DN{CN: "ci", OU: "build"},
-			nil); refusal+string(warning) != "" {
-			t.Errorf("a named signer: %q, %q", refusal, warning)
-		}
-		dn, may := identity.DN{CN: "ci", OU: "dev"}, identity.Predicates{"build:*"}
-		refusal, warning := c.LinkRefusal("build:gh", ledger.Pass, dn, may)
-		if refusal != "the signer is not in the policy's artifacts.signers" || warning != "" {
-			t.Errorf("another signer: %q, %q", refusal, warning)
+	for rules, applies := range map[int]bool{0: false, Rules: true} {
+		c.Rules = rules
+		if got := c.Derive(f, policyNow).Requirements[0]; got.Applies != applies {
+			t.Errorf("rules %d: applies %t, want %t: %s", rules, got.Applies, applies, got.Reason)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger/attestation"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/linking"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -14,7 +14,7 @@ import (
 // link notes the artifacts that an attestation links.
 func (e *evidence) link(o attestation.Outcome, artifacts attestation.Artifacts) {
 	isBuild := int64(0)
-	if policy.Builds(o.Predicate, o.Result.Status) {
+	if linking.Builds(o.Predicate, o.Result.Status) {
 		isBuild = 1
 	}
 	for _, digest := range artifacts.Digests {

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/linking"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -53,7 +54,7 @@ func (fa *Facts) InsertAttestation(t *txn.Tx, s *Commit, n NewAttestation) error
 	}
 	for _, digest := range n.Artifacts.Digests {
 		rows.artifacts.Add(s.Deriver.Repo.OrgID, DigestKey(digest), s.ID, n.Signer.Identity, n.SignerID,
-			policy.Builds(n.Predicate, n.Evidence.Status), id)
+			linking.Builds(n.Predicate, n.Evidence.Status), id)
 	}
 	if s.isLatest(n.Evidence) {
 		key := LatestKey{s.ID, n.PredicateID, n.Slot, n.SignerID}

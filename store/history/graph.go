@@ -136,6 +136,7 @@ func (p Past) readCommits(commits []string, found map[string]ancestry.Commit) er
 		}
 		return nil
 	}
+
 	args := keysOf(p.repoID, commits)
 	for _, query := range []string{
 		"SELECT sha, signing_key, object FROM ancestors WHERE (repo_id, sha) IN ",

@@ -34,6 +34,9 @@ type Base struct {
 	signerID, predicateID int64
 }
 
+// SubjectBytes is how much of a message is read for its subject.
+const SubjectBytes = "1000"
+
 // maxRan limits the deployments to an environment that are looked at, the newest ones. If the signers of all are
 // distrusted, what runs is not known.
 const maxRan = 100

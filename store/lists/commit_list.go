@@ -401,9 +401,6 @@ func commitWalk(d *facts.Deriver, from, where string, args ...any) txn.Walk[ledg
 	}
 }
 
-// SubjectBytes is how much of a message is read for its subject.
-const SubjectBytes = "1000"
-
 // SummaryColumns are the columns of a commit c in a list. Of the message, they have what
 // contains the subject.
 const SummaryColumns = `c.sha, c.state, c.state_since, c.registered_at, c.branch, c.target, c.author_name,

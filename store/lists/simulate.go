@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/size"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -46,7 +47,7 @@ func (li *Lists) nextSimulated(rd txn.Reader, org, repo string, after int64, d f
 	if err != nil {
 		return b, err
 	}
-	if err := d.Contract.CheckSize(active.Size()); err != nil {
+	if err := size.Check(d.Contract, size.Of(active)); err != nil {
 		return b, err
 	}
 	commits, err := txn.All(rd, facts.ScanCommitRow,

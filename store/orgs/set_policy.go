@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/size"
 	"github.com/ledgerd/ledgerd/store/backlog"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/overlaps"
@@ -31,7 +32,7 @@ func (or *Registry) SetPolicy(
 				"the active policy is version %d, not %d: read it again", r.PolicyVersion, ifVersion)
 		}
 
-		if err := contract.CheckSize(d.Contract.Size()); err != nil {
+		if err := size.Check(&contract, size.Of(d.Contract)); err != nil {
 			return p, err
 		}
 

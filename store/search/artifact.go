@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy/linking"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/states"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -196,7 +197,7 @@ func (l *linker) judge(r *linkRow) error {
 		may = strings.Split(r.may, "\n")
 	}
 	r.link.Repo, r.link.Identity = d.Repo.Name, signer.Text
-	r.link.Reason, r.link.Warning = d.Contract.LinkRefusal(r.link.Predicate, r.status, signer.DN, may)
+	r.link.Reason, r.link.Warning = linking.Refusal(d.Contract, r.link.Predicate, r.status, signer.DN, may)
 	if r.distrustedSince != 0 && r.link.RecordedAt >= r.distrustedSince {
 		r.link.Reason = "the identity that signed it is distrusted since " + r.distrustedSince.String()
 	}

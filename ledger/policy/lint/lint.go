@@ -11,6 +11,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/linking"
+	"github.com/ledgerd/ledgerd/ledger/policy/size"
 )
 
 // Check looks for parts of a contract that are probably mistakes: those that let anybody
@@ -54,17 +56,17 @@ func Check(c policy.Contract, f Facts) Review {
 
 // size adds a finding for each limit of new contracts that the contract passes.
 func (l *linter) size() {
-	for _, f := range l.Excess(policy.Size{}) {
+	for _, f := range size.Excess(&l.Contract, size.Size{}) {
 		l.add(FindingTooLarge, f.Field, "remove or merge requirements and patterns", "%s", f.Message)
 	}
 }
 
 // linkers adds findings about who links artifacts: everybody, or nobody.
 func (l *linter) linkers() {
-	isBuilder := func(s Signer) bool { return slices.ContainsFunc(s.May, policy.IsBuild) }
+	isBuilder := func(s Signer) bool { return slices.ContainsFunc(s.May, linking.IsBuild) }
 	named := l.Artifacts.Signers
 	switch {
-	case l.AnyLinker():
+	case linking.AnyLinker(&l.Contract):
 		l.add(FindingAnyLinker, "artifacts", "name the builders in artifacts.signers or by identity update --may "+
 			"build:…, and "+
 			"apply the policy again", "any identity without a list of predicates can link any image to any commit, by the "+

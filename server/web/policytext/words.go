@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/policy/conflicts"
+	"github.com/ledgerd/ledgerd/ledger/policy/linking"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
@@ -299,7 +300,7 @@ func Artifacts(c policy.Contract) Sentence {
 	switch signers := c.Artifacts.Signers; {
 	case len(signers) > 0:
 		return Sentence{}.text("Statements link artifacts with commits if signed by ").list("or", patterns(signers)).text(".")
-	case c.AnyLinker():
+	case linking.AnyLinker(&c):
 		return Sentence{}.text("By the rules of an earlier release, everybody who may attest ").code("build:*").
 			text(" can link artifacts with commits, also identities without a list of predicates. To end this, save the " +
 				"policy again.")
