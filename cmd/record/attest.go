@@ -177,8 +177,11 @@ func attest(p *cli.Program, command *cobra.Command, a *attestRequest) (err error
 			return err
 		}
 	}
-	if a.base != "" {
-		if a.base, err = gitrepo.Resolve(ctx, a.base); err != nil {
+	for _, rev := range []*string{&a.base, &a.from} {
+		if *rev == "" {
+			continue
+		}
+		if *rev, err = gitrepo.Resolve(ctx, *rev); err != nil {
 			return err
 		}
 	}

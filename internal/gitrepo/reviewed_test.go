@@ -51,6 +51,13 @@ func TestReviewedCommits(t *testing.T) {
 	check("no such target", Query{Rev: "topic", Target: "release"}, "", 0, `no branch "release"`)
 	check("no such base", Query{Rev: "topic", Base: "nowhere"}, "", 0, "not found")
 	check("no such commit", Query{Rev: strings.Repeat("1", 40), Target: "main"}, "", 0, "not found")
+	check("since an ancestor", Query{Rev: updated, Target: "main", From: first}, first, 4, "")
+	check("since a parent that the target has not", Query{Rev: updated, Target: "main", From: second}, second, 2, "")
+	check("since a branch", Query{Rev: "topic", From: "main"}, "", 0, "is not an ancestor of")
+	check("since a commit on top", Query{Rev: first, From: "topic"}, "", 0, "contains it already")
+	check("since itself", Query{Rev: "topic", From: "topic"}, "", 0, "contains it already")
+	check("since another root", Query{Rev: "topic", From: "unrelated"}, "", 0, "no common ancestor")
+	check("since nowhere", Query{Rev: "topic", From: "nowhere"}, "", 0, "not found")
 	f.Git("update-ref", "refs/remotes/origin/main", first)
 	check("the remote's branch", Query{Rev: updated, Target: "main"}, first, 4, "")
 

@@ -1,0 +1,69 @@
+package display
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Shipped prints what a deployment of a commit of a repo would ship: the commits that are not covered, and what to do
+// about them. The delivery is nil if the policy does not ask for it.
+func Shipped(w io.Writer, repo, sha string, d *ledger.Delivery) {
+	if d == nil {
+		return
+	}
+	terminal.Printf(w, "%s\n", shippedLine(repo, sha, d))
+	if len(d.Gaps) > 0 {
+		t := terminal.NewTable(w, "COMMIT", "SUBJECT", "AUTHOR", "REASON")
+		t.Indent, t.Wrap = "  ", true
+		for _, g := range d.Gaps {
+			t.Row(ledger.Short(g.Commit), g.Subject, terminal.Author(g.Author), strings.Join(g.Reasons, "; "))
+		}
+		t.Flush()
+		if more := d.Uncovered - len(d.Gaps); more > 0 {
+			terminal.Printf(w, "  and %d more\n", more)
+		}
+	}
+
+	isOther := func(g ledger.Gap) bool { return g.Commit != sha }
+	switch {
+	case d.Base == nil && d.Uncovered > 0:
+		terminal.Printf(w, "To say what runs there, use ledgerd environment baseline %s %s REV --key FILE.\n", repo,
+			d.Environment)
+	case d.TooLong:
+		terminal.Printf(w, "Deploy a commit between the two first, or set a newer baseline.\n")
+	case slices.ContainsFunc(d.Gaps, isOther):
+		terminal.Printf(w, "To review all of them, use ledgerd review approve %s --from %s --commit %s --key FILE.\n", repo,
+			ledger.Short(d.Base.Commit), ledger.Short(sha))
+	}
+}
+
+// shippedLine says how much a deployment would ship, and how much of that is not covered.
+func shippedLine(repo, sha string, d *ledger.Delivery) string {
+	line := fmt.Sprintf("A deployment of %s to %s ships ", At(repo, sha), d.Environment)
+	if d.Base == nil {
+		line = fmt.Sprintf("It is not known what runs in %s: a deployment of %s ships all below it, ", d.Environment,
+			At(repo, sha))
+	}
+	if d.TooLong {
+		line += "more than "
+	}
+	line += terminal.Plural(int64(d.Commits), "commit")
+	if d.Base != nil {
+		line += " since " + ledger.Short(d.Base.Commit)
+	}
+
+	switch {
+	case d.TooLong:
+		return line + ", which are too many to look at."
+	case d.Uncovered == 0:
+		return line + ", and all of that is covered."
+	case d.Uncovered == 1:
+		return line + ", and 1 is not covered:"
+	}
+	return fmt.Sprintf("%s, and %d are not covered:", line, d.Uncovered)
+}
