@@ -280,7 +280,7 @@ func (l *linker) setDeliveries(rows []linkRow) (unknown string, err error) {
 		if err != nil {
 			return "", err
 		}
-		if !r.link.Counts || !d.Contract.Delivers(ledger.EnvironmentPredicate(l.environment)) {
+		if !r.link.Counts || !d.Contract.DeliversTo(l.environment) {
 			continue
 		}
 		if l.shipping--; l.shipping < 0 {

@@ -29,33 +29,41 @@ func Shipped(w io.Writer, repo, sha string, d *ledger.Delivery) {
 		}
 	}
 
-	isOther := func(g ledger.Gap) bool { return g.Commit != sha }
+	if d.Uncovered > 0 {
+		terminal.Printf(w, "%s\n", remedy(repo, sha, d))
+	}
+}
+
+// remedy says what covers the commits that are not covered.
+func remedy(repo, sha string, d *ledger.Delivery) string {
+	others := slices.DeleteFunc(slices.Clone(d.Gaps), func(g ledger.Gap) bool { return g.Commit == sha })
+	const review = "use ledgerd review approve %s %s--commit %s --key FILE."
 	switch {
-	case d.Base == nil && d.Uncovered > 0:
-		terminal.Printf(w, "To say what runs there, use ledgerd environment baseline %s %s REV --key FILE.\n", repo,
+	case d.Base == nil:
+		return fmt.Sprintf("To say what runs there, use ledgerd environment baseline %s %s REV --key FILE.", repo,
 			d.Environment)
 	case d.TooLong:
-		terminal.Printf(w, "Deploy a commit between the two first, or set a newer baseline.\n")
-	case slices.ContainsFunc(d.Gaps, isOther):
-		terminal.Printf(w, "To review all of them, use ledgerd review approve %s --from %s --commit %s --key FILE.\n", repo,
-			ledger.Short(d.Base.Commit), ledger.Short(sha))
+		return "Deploy a commit in between first."
+	case len(others) == 0:
+		return "The requirements below say what it needs, but for the paths of all that is shipped."
+	case len(others) == 1:
+		return fmt.Sprintf("To review it, "+review, repo, "", ledger.Short(others[0].Commit))
 	}
+	return fmt.Sprintf("To review all of them, "+review, repo, "--from "+ledger.Short(d.Base.Commit)+" ", ledger.Short(sha))
 }
 
 // shippedLine says how much a deployment would ship, and how much of that is not covered.
 func shippedLine(repo, sha string, d *ledger.Delivery) string {
-	line := fmt.Sprintf("A deployment of %s to %s ships ", At(repo, sha), d.Environment)
-	if d.Base == nil {
-		line = fmt.Sprintf("It is not known what runs in %s: a deployment of %s ships all below it, ", d.Environment,
-			At(repo, sha))
+	line := fmt.Sprintf("It is not known what runs in %s: a deployment of %s ships all below it, ", d.Environment,
+		At(repo, sha))
+	if d.Base != nil {
+		line = fmt.Sprintf("A deployment of %s to %s, where %s runs, ships ", At(repo, sha), d.Environment,
+			ledger.Short(d.Base.Commit))
 	}
 	if d.TooLong {
 		line += "more than "
 	}
 	line += terminal.Plural(int64(d.Commits), "commit")
-	if d.Base != nil {
-		line += " since " + ledger.Short(d.Base.Commit)
-	}
 
 	switch {
 	case d.TooLong:
