@@ -102,6 +102,7 @@ func (a *Artifact) Gate(required State) Gate {
 	if a.State == nil {
 		g.add(a.Reason)
 	}
+
 	for _, l := range a.Links {
 		if !l.Counts {
 			continue

@@ -256,6 +256,7 @@ func (c *Commit) Reached(s State) bool { return Reached(s, c.AnsweredState(), c.
 func (c *Commit) Gate(required State, environment string) Gate {
 	g := newGate(required, new(c.AnsweredState()), &c.Standing)
 	g.Deliveries = c.Deliveries
+
 	if d := c.Delivery; d != nil && d.Environment == environment && d.Uncovered > 0 {
 		g.Reached = false
 		for _, reason := range d.Reasons() {

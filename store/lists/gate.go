@@ -26,6 +26,7 @@ func (li *Lists) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error)
 		if err := li.gather(x); err != nil {
 			return ledger.Gate{}, err
 		}
+
 		derived := x.Deriver.Contract.Derive(x.Facts, x.Now)
 		if err := li.noteEarlier(x.Reader, x.Commit, derived.Requirements); err != nil {
 			return ledger.Gate{}, err
