@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd/internal/ci/report"
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/cmd/internal/display"
+	"github.com/ledgerd/ledgerd/cmd/internal/registration"
 	"github.com/ledgerd/ledgerd/cmd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
@@ -258,6 +259,9 @@ func (g gate) noteDeliveries(ctx context.Context, p *cli.Program, c *cli.Connect
 // the state or the wait is over; temporary errors, such as an unreachable server, are then retried.
 func awaitState(ctx context.Context, p *cli.Program, c *cli.Connection, g gate, sha string) (*ledger.Commit, error) {
 	if g.wait > 0 {
+		if g.shutBy() != "" {
+			_, _ = lookUp(ctx, c, g, sha) // so that the ledger knows what is shipped; an error is that of what follows
+		}
 		look := func(ctx context.Context) (*ledger.Gate, bool, error) {
 			answer, err := g.ask(ctx, c, sha)
 			return answer, answer != nil && answer.Reached, err
@@ -304,13 +308,18 @@ func (g gate) presentState(state, standing ledger.State) string {
 	return terminal.State(state, standing) + strings.TrimSuffix(" for "+g.target, " for ")
 }
 
-// lookUp returns the commit, or nil if it is not in the ledger.
+// lookUp returns the commit, or nil if it is not in the ledger. If the ledger does not know all that a deployment would
+// ship, it first gets what the work tree has, if the API token may write.
 func lookUp(ctx context.Context, c *cli.Connection, g gate, sha string) (*ledger.Commit, error) {
 	if err := c.Settle(ctx); err != nil {
 		return nil, err
 	}
 	commit, err := c.CommitFor(ctx, g.repo.Org, g.repo.Repo, sha, g.target, g.shutBy())
 	if err == nil {
+		if sent, err := registration.SendShipped(ctx, c.Client, commit); err == nil && sent {
+			commit, err = c.CommitFor(ctx, g.repo.Org, g.repo.Repo, sha, g.target, g.shutBy())
+			return &commit, err
+		}
 		return &commit, nil
 	}
 	return nil, g.unlessUnknown(ctx, c, err)

@@ -29,23 +29,28 @@ func Shipped(w io.Writer, repo, sha string, d *ledger.Delivery) {
 		}
 	}
 
-	if d.Uncovered > 0 {
-		terminal.Printf(w, "%s\n", remedy(repo, sha, d))
+	if what := remedy(repo, sha, d); what != "" {
+		terminal.Printf(w, "%s\n", what)
 	}
 }
 
-// remedy says what covers the commits that are not covered.
+// remedy says how to cover the commits that are not covered, unless their reasons do: of the commit itself, and of those
+// that the ledger does not know.
 func remedy(repo, sha string, d *ledger.Delivery) string {
+	isUnknown := func(g ledger.Gap) bool { return g.Author == (ledger.Author{}) }
 	others := slices.DeleteFunc(slices.Clone(d.Gaps), func(g ledger.Gap) bool { return g.Commit == sha })
+
 	const review = "use ledgerd review approve %s %s--commit %s --key FILE."
 	switch {
+	case d.Uncovered == 0:
+		return ""
 	case d.Base == nil:
 		return fmt.Sprintf("To say what runs there, use ledgerd environment baseline %s %s REV --key FILE.", repo,
 			d.Environment)
 	case d.TooLong:
 		return "Deploy a commit in between first."
-	case len(others) == 0:
-		return "The requirements below say what it needs, but for the paths of all that is shipped."
+	case len(others) == 0 || slices.ContainsFunc(others, isUnknown):
+		return ""
 	case len(others) == 1:
 		return fmt.Sprintf("To review it, "+review, repo, "", ledger.Short(others[0].Commit))
 	}
