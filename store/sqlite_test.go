@@ -46,6 +46,7 @@ func TestOnSQLite(t *testing.T) { conformance.Run(t, storetest.Checked(newLocate
 func BenchmarkRecord(b *testing.B)           { record.BenchmarkRecord(b, newSQLite) }
 func BenchmarkRegisterInFlight(b *testing.B) { record.BenchmarkRegisterInFlight(b, newSQLite) }
 func BenchmarkMainlineMoves(b *testing.B)    { record.BenchmarkMainlineMoves(b, newSQLite) }
+func BenchmarkGateOfADelivery(b *testing.B)  { record.BenchmarkGateOfADelivery(b, newSQLite) }
 func BenchmarkRecordOneOfManyWithATree(b *testing.B) {
 	record.BenchmarkRecordOneOfManyWithATree(b, newSQLite)
 }

@@ -80,12 +80,15 @@ func addChanges(head *policy.Facts, commits []Commit, follows bool) {
 
 // below returns the commits below the first that are not covered. The first commit's own state says what it lacks.
 func below(judge *policy.Delivery, commits []Commit) (gaps []Gap) {
-	covering := newDelivered(commits).coverings(judge)
+	covering, isCovered := newDelivered(commits).coverings(judge)
 	for i := range commits[1:] {
 		c := &commits[i+1]
-		if !c.Known {
+		switch {
+		case !c.Known:
 			gaps = append(gaps, Gap{Commit: c.SHA})
 			continue
+		case isCovered[i+1]:
+			continue // other evidence does not change that
 		}
 		var facts policy.Facts
 		if c.Facts != nil {
@@ -145,14 +148,16 @@ func newDelivered(commits []Commit) *delivered {
 // maxCoverings limits the evidence of other commits that is looked at for each commit.
 const maxCoverings = 100
 
-// coverings returns, by number, the evidence that covers a commit: the range of each has it.
-func (d *delivered) coverings(judge *policy.Delivery) [][]*policy.Covering {
-	covering := make([][]*policy.Covering, len(d.commits))
+// coverings returns, by number, the evidence that covers a commit: the range of each has it. isCovered are the commits
+// that need none.
+func (d *delivered) coverings(judge *policy.Delivery) (covering [][]*policy.Covering, isCovered []bool) {
+	covering, isCovered = make([][]*policy.Covering, len(d.commits)), make([]bool, len(d.commits))
 	for head := range d.commits {
 		if d.commits[head].Facts == nil {
 			continue
 		}
-		list := judge.Coverings(*d.commits[head].Facts)
+		var list []policy.Covering
+		list, isCovered[head] = judge.Coverings(*d.commits[head].Facts)
 		for n := range list {
 			for _, i := range d.between(list[n].From, head) {
 				if len(covering[i]) < maxCoverings {
@@ -161,7 +166,7 @@ func (d *delivered) coverings(judge *policy.Delivery) [][]*policy.Covering {
 			}
 		}
 	}
-	return covering
+	return covering, isCovered
 }
 
 // between returns the numbers of the commits that lead to a head and not to another one. If that is not of the

@@ -71,13 +71,16 @@ func (d *Delivery) asks(i int) bool {
 	return r.Covers == CoversChange && r.State < ledger.Deployed
 }
 
-// Coverings returns the evidence of a commit of the delivery that covers others, too.
-func (d *Delivery) Coverings(f Facts) (list []Covering) {
+// Coverings returns the evidence of a commit of the delivery that covers others, too. isCovered reports whether the
+// commit itself is covered by what it has alone.
+func (d *Delivery) Coverings(f Facts) (list []Covering, isCovered bool) {
 	v := d.c.evaluateIn(&f, d.now, d, nil)
+	isCovered = true
 	for i := range d.c.Requirements {
 		if !d.asks(i) {
 			continue
 		}
+		isCovered = isCovered && !v.isUncovered(i)
 		v.carrying.findWays(&d.c.Requirements[i])
 		for at, verdict := range v.decisions[i].verdicts {
 			if verdict != counts {
@@ -90,7 +93,7 @@ func (d *Delivery) Coverings(f Facts) (list []Covering) {
 			}
 		}
 	}
-	return list
+	return list, isCovered
 }
 
 // coversFrom returns the commits from which on the evidence at a position covers the changes; none if it covers the
@@ -127,11 +130,16 @@ func (v *evaluation) coversFrom(i, at int) (from []string) {
 func (d *Delivery) Lacking(f Facts, coverings []*Covering) (list []ledger.RequirementStatus) {
 	v := d.c.evaluateIn(&f, d.now, d, coverings)
 	for i := range d.c.Requirements {
-		if decision := &v.decisions[i]; d.asks(i) && decision.applies && !decision.met && !v.isCleanMerge(i) {
+		if d.asks(i) && v.isUncovered(i) {
 			list = append(list, v.status(i))
 		}
 	}
 	return list
+}
+
+// isUncovered reports whether the commit does not meet a requirement that each commit must meet.
+func (v *evaluation) isUncovered(i int) bool {
+	return v.decisions[i].applies && !v.decisions[i].met && !v.isCleanMerge(i)
 }
 
 // isCleanMerge reports whether the commit is a merge that changes nothing by itself, as somebody claims whom the

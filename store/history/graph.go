@@ -47,10 +47,6 @@ func (p Past) IsFirstParent(a, b string, n int) (bool, error) {
 // Between returns the commits that lead to the head and not to the base, the head first. It reports false if the base
 // is no ancestor of the head, if an object is not known, or if there are more than lineage.MaxSpan.
 func (p Past) Between(base, head string) (list []ancestry.Commit, known bool, err error) {
-	h, key := p.history, spanKey{p.repoID, base, head}
-	if list, ok := h.spans.Get(key); ok {
-		return list, true, nil
-	}
 	commits, known, err := lineage.Between(p.Node, base, head)
 	if err != nil {
 		return nil, false, fmt.Errorf("follow the history from %s: %w", head, err)
@@ -58,10 +54,7 @@ func (p Past) Between(base, head string) (list []ancestry.Commit, known bool, er
 	if !known {
 		return nil, false, nil
 	}
-	if list, known, err = p.Commits(commits); known {
-		h.spans.Put(key, list)
-	}
-	return list, known, err
+	return p.Commits(commits)
 }
 
 // MergeBase returns the merge base of a commit, the head, and another one, and the commits since then, the head first.
@@ -104,14 +97,42 @@ func (p Past) Node(sha string) (n lineage.Node, known bool, err error) {
 // is not known.
 func (p Past) Commits(commits []string) (list []ancestry.Commit, known bool, err error) {
 	found := make(map[string]ancestry.Commit, len(commits))
+	var missing []string
+	for _, sha := range commits {
+		if c, ok := p.history.commits.Get(key{p.repoID, sha}); ok {
+			found[sha] = c
+		} else {
+			missing = append(missing, sha)
+		}
+	}
+	if err := p.readCommits(missing, found); err != nil {
+		return nil, false, err
+	}
+	for _, sha := range commits {
+		c, ok := found[sha]
+		if !ok {
+			return nil, false, nil
+		}
+		list = append(list, c)
+	}
+	return list, true, nil
+}
+
+// readCommits adds what the objects of commits say to those found, as far as they are known.
+func (p Past) readCommits(commits []string, found map[string]ancestry.Commit) error {
 	note := func(row txn.Scanner) error {
 		var sha, keys string
 		var object []byte
 		if err := row.Scan(&sha, &keys, &object); err != nil {
 			return err
 		}
-		if o, fault := gitobject.Decode(sha, object); fault == nil { // a check of the database says why
-			found[sha] = ancestry.Read(o, strings.Fields(keys)...)
+		o, fault := gitobject.Decode(sha, object)
+		if fault != nil { // a check of the database says why
+			return nil
+		}
+		found[sha] = ancestry.Read(o, strings.Fields(keys)...)
+		if len(object) <= maxText {
+			p.history.commits.Put(key{p.repoID, sha}, found[sha])
 		}
 		return nil
 	}
@@ -122,18 +143,10 @@ func (p Past) Commits(commits []string) (list []ancestry.Commit, known bool, err
 FROM commits c /*+ordered*/ JOIN commit_objects o ON o.commit_id = c.id WHERE (c.repo_id, c.sha) IN `,
 	} {
 		if err := p.rd.EachIn(note, query, 2, args); err != nil {
-			return nil, false, fmt.Errorf("read the objects of commits: %w", err)
+			return fmt.Errorf("read the objects of commits: %w", err)
 		}
 	}
-
-	for _, sha := range commits {
-		c, ok := found[sha]
-		if !ok {
-			return nil, false, nil
-		}
-		list = append(list, c)
-	}
-	return list, true, nil
+	return nil
 }
 
 // Commit returns what the object of a commit says of who wrote it. It reports false if the object is not known.

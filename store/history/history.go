@@ -16,8 +16,8 @@ import (
 // writer's goroutine calls.
 type History struct {
 	// The caches hold what never changes. They are cleared if a write fails, which may have filled them.
-	nodes *txn.Cache[key, lineage.Node]
-	spans *txn.Cache[spanKey, []ancestry.Commit]
+	nodes   *txn.Cache[key, lineage.Node]
+	commits *txn.Cache[key, ancestry.Commit]
 	// selectLineage is the query with this name, for what gitobject.Lineage needs.
 	selectLineage string
 }
@@ -28,16 +28,11 @@ type key struct {
 	sha  string
 }
 
-// A spanKey identifies the commits between two commits of a repo.
-type spanKey struct {
-	repo       int64
-	base, head string
-}
-
-// Sizes of the caches.
+// Sizes of the caches. They have commits of which little text is kept: at most maxText bytes.
 const (
-	maxNodes = 50_000
-	maxSpans = 200
+	maxNodes   = 50_000
+	maxCommits = 10_000
+	maxText    = 1000
 )
 
 // selectLineage selects the first bytes of the object of a commit, as many as its verbs say.
@@ -51,7 +46,7 @@ FROM commits c /*+ordered*/ JOIN commit_objects o ON o.commit_id = c.id WHERE c.
 func New(db *txn.DB) *History {
 	h := &History{
 		selectLineage: fmt.Sprintf(selectLineage, gitobject.LineageSize),
-		nodes:         txn.NewCache[key, lineage.Node](maxNodes), spans: txn.NewCache[spanKey, []ancestry.Commit](maxSpans),
+		nodes:         txn.NewCache[key, lineage.Node](maxNodes), commits: txn.NewCache[key, ancestry.Commit](maxCommits),
 	}
 	db.Attach(txn.Part{Discard: h.clear, AfterRollback: h.clear})
 	return h
@@ -59,7 +54,7 @@ func New(db *txn.DB) *History {
 
 func (h *History) clear() {
 	h.nodes.Clear()
-	h.spans.Clear()
+	h.commits.Clear()
 }
 
 // Add stores the object of a commit that is not registered, with the fingerprint of the key that signed it, or "".

@@ -55,6 +55,7 @@ func TestConformance(t *testing.T) {
 func BenchmarkRecord(b *testing.B)           { benchmark(b, record.BenchmarkRecord) }
 func BenchmarkRegisterInFlight(b *testing.B) { benchmark(b, record.BenchmarkRegisterInFlight) }
 func BenchmarkMainlineMoves(b *testing.B)    { benchmark(b, record.BenchmarkMainlineMoves) }
+func BenchmarkGateOfADelivery(b *testing.B)  { benchmark(b, record.BenchmarkGateOfADelivery) }
 
 func benchmark(b *testing.B, run func(*testing.B, storetest.New)) {
 	newDatabase := newDatabases(b)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -62,6 +63,34 @@ func BenchmarkRegisterInFlight(b *testing.B, newDatabase storetest.New) {
 	must.OK(b, fx.Settle(b.Context()))
 	for b.Loop() {
 		register()
+	}
+}
+
+// BenchmarkGateOfADelivery asks the gate of a commit for an environment to which it ships 20 and 1,000 others, each with
+// a review of its own.
+func BenchmarkGateOfADelivery(b *testing.B, newDatabase storetest.New) {
+	for _, n := range []int{20, 1000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			g, rita, ops := suite{NewDatabase: newDatabase}.newDelivery(b)
+			rita.Attest(g.ids["m0"], "review:code", ledger.Pass)
+			ops.Attest(g.ids["m0"], "deploy:prod", ledger.Pass)
+			g.review(rita, "m2", "m0")
+			for i := 3; i <= n; i++ {
+				name, parent := fmt.Sprint("m", i), fmt.Sprint("m", i-1)
+				g.commit(name, "Max", parent)
+				g.register(name)
+				g.review(rita, name, parent)
+			}
+			head := fmt.Sprint("m", n)
+			g.NewSigner("cn=ci,ou=build,o=acme").Attest(g.ids[head], "test:go", ledger.Pass)
+
+			b.ReportAllocs()
+			for b.Loop() {
+				if gate := g.gate(head); !gate.Reached {
+					b.Fatalf("%+v", gate)
+				}
+			}
+		})
 	}
 }
 

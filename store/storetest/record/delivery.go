@@ -11,7 +11,7 @@ import (
 )
 
 // newDelivery returns a mainline m0, m1, m2 of which m0 runs in prod, and all are tested.
-func (s suite) newDelivery(t *testing.T) (g *graph, rita, ops *storetest.Signer) {
+func (s suite) newDelivery(t testing.TB) (g *graph, rita, ops *storetest.Signer) {
 	t.Helper()
 	g = &graph{s.newFixture(t), make(map[string]string), make(map[string][]byte)}
 	g.SetContract(`{"requirements":[
