@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -61,6 +62,51 @@ func TestGateRetries(t *testing.T) {
 		}
 		if strings.Contains(stdout.String()+stderr.String(), "ldg_secret") {
 			t.Errorf("%s: the output contains the token", name)
+		}
+	}
+}
+
+// What the gate of an environment would say is noted once the gate has answered. If it cannot be asked, the answer
+// stays as it is.
+func TestGateNotesDeliveries(t *testing.T) {
+	db := must.Get(store.Open(t.Context(), storetest.NewFile(t), store.Options{}))(t)
+	defer db.Close()
+	sha := strings.Repeat("a1", 20)
+	must.Get(db.CreateOrg(t.Context(), "acme"))(t)
+	must.Get(db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host"))(t)
+	contract := must.Get(policy.Parse([]byte(`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:*"},
+		{"state":"DEPLOYED","predicate":"deploy:prod","delivery":true}]}`)))(t)
+	must.Get(db.SetPolicy(t.Context(), "acme", "api", contract, 0, "host"))(t)
+	_, _, err := db.Register(t.Context(), "acme", "api", sha, ledger.Registration{})
+	must.OK(t, err)
+	var refuses atomic.Bool
+	host := server.New(server.Config{Store: db}).Host()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuses.Load() && r.URL.Query().Has("env") {
+			http.Error(w, "too slow", http.StatusInternalServerError)
+			return
+		}
+		host.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+
+	for name, test := range map[string]struct {
+		refuses       bool
+		state, stderr string
+		status        int
+	}{
+		"open":            {false, "DRAFT", "NOTE: a deployment to prod would ship 1 commit that is not covered", 0},
+		"shut":            {false, "DEPLOYED", "NOTE: a deployment to prod would ship", cli.ExitNotReached},
+		"open, no answer": {true, "DRAFT", "", 0},
+		"shut, no answer": {true, "DEPLOYED", "", cli.ExitNotReached},
+	} {
+		refuses.Store(test.refuses)
+		var stdout, stderr bytes.Buffer
+		args := []string{"gate", "acme/api", "--commit", sha, "--state", test.state, "--server", s.URL, "--token", "ldg_secret"}
+		status := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+		if status != test.status || !strings.HasPrefix(stderr.String(), test.stderr) ||
+			test.stderr == "" && stderr.Len() > 0 {
+			t.Errorf("%s: exit status %d, want %d with %q\n%s%s", name, status, test.status, test.stderr, &stdout, &stderr)
 		}
 	}
 }

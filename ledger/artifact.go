@@ -29,6 +29,9 @@ type Artifact struct {
 	// RolledBack reports whether any of the commits whose link counts was rolled back from the
 	// environment that was asked for.
 	RolledBack bool `json:"rolled_back,omitzero"`
+	// Uncovered reports whether a deployment of any of the commits whose link counts, to the environment that was asked
+	// for, ships a commit that is not covered.
+	Uncovered bool `json:"uncovered,omitzero"`
 }
 
 // An ArtifactLink is a commit that an artifact was built from, as an attestation says.
@@ -41,6 +44,9 @@ type ArtifactLink struct {
 	// RolledBack has the rollbacks from the environment that was asked for that keep the commit out
 	// of it.
 	RolledBack []CommitRollback `json:"rolled_back,omitempty"`
+	// Delivery is what a deployment of the commit to that environment ships, if the link counts. It is nil if the policy
+	// of the repo does not ask for it.
+	Delivery *Delivery `json:"delivery,omitzero"`
 	// Attestation is the id of the first one that makes the link: the first that counts, if
 	// any does.
 	Attestation   string `json:"attestation"`
@@ -82,9 +88,9 @@ const (
 
 // Reached reports whether the artifact has reached a state, as Commit.Reached reports of one:
 // all commits whose link counts have, and there are some, and none was rolled back from the
-// environment that was asked for.
+// environment that was asked for, or ships there what is not covered.
 func (a *Artifact) Reached(s State) bool {
-	return a.State != nil && !a.RolledBack && Reached(s, *a.State, *a.Standing)
+	return a.State != nil && !a.RolledBack && !a.Uncovered && Reached(s, *a.State, *a.Standing)
 }
 
 // Gate answers whether the artifact has reached a state.
@@ -96,6 +102,7 @@ func (a *Artifact) Gate(required State) Gate {
 	if a.State == nil {
 		g.add(a.Reason)
 	}
+
 	for _, l := range a.Links {
 		if !l.Counts {
 			continue
@@ -105,6 +112,11 @@ func (a *Artifact) Gate(required State) Gate {
 		}
 		for _, r := range l.RolledBack {
 			g.add(fmt.Sprintf("%s@%.12s was %s", l.Repo, l.Commit, r))
+		}
+		if d := l.Delivery; d != nil {
+			for _, reason := range d.Reasons() {
+				g.add(l.Repo + ": " + reason)
+			}
 		}
 	}
 	return g
@@ -173,6 +185,7 @@ func NewArtifact(digest string, links []ArtifactLink, unknown string) Artifact {
 			a.Warnings = append(a.Warnings, l.Warning)
 		}
 		a.RolledBack = a.RolledBack || len(l.RolledBack) > 0
+		a.Uncovered = a.Uncovered || l.Delivery != nil && l.Delivery.Uncovered > 0
 		if least < 0 || l.State < links[least].State {
 			least = i
 		}

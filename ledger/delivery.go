@@ -8,6 +8,9 @@ import (
 // MaxGaps is the number of gaps that a Delivery lists.
 const MaxGaps = 10
 
+// MaxDeliveries is the number of environments that Commit.Deliveries has.
+const MaxDeliveries = 3
+
 // A Delivery is what a deployment of a commit to an environment ships: the commit, and all that leads to it and not to
 // what runs there.
 type Delivery struct {
@@ -38,6 +41,18 @@ type Gap struct {
 	Subject string   `json:"subject"` // first line of the commit's message
 	Author  Author   `json:"author"`
 	Reasons []string `json:"reasons"`
+}
+
+// Summary says how much of what a deployment ships is not covered, as a clause.
+func (d *Delivery) Summary() string {
+	what := strconv.Itoa(d.Uncovered) + " commits that are not covered"
+	switch {
+	case d.Uncovered == 1:
+		what = "1 commit that is not covered"
+	case d.TooLong:
+		what = "more than " + what
+	}
+	return "a deployment to " + d.Environment + " would ship " + what
 }
 
 // Reasons says what is not covered.

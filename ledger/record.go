@@ -204,6 +204,9 @@ type Commit struct {
 	// Delivery is what a deployment to the environment of the request ships. It is nil without one, or if the policy
 	// does not ask for it.
 	Delivery *Delivery `json:"delivery,omitzero"`
+	// Deliveries has the environments to which a deployment counts only if all that it ships is covered, as far as the
+	// policy names them: at most MaxDeliveries.
+	Deliveries []string `json:"deliveries,omitempty"`
 	// Requirements holds the status of each requirement at the time of the response,
 	// in the contract's order. In the response to a request for one target branch, they are
 	// evaluated for that branch.
@@ -252,6 +255,8 @@ func (c *Commit) Reached(s State) bool { return Reached(s, c.AnsweredState(), c.
 // and has a delivery there that counts.
 func (c *Commit) Gate(required State, environment string) Gate {
 	g := newGate(required, new(c.AnsweredState()), &c.Standing)
+	g.Deliveries = c.Deliveries
+
 	if d := c.Delivery; d != nil && d.Environment == environment && d.Uncovered > 0 {
 		g.Reached = false
 		for _, reason := range d.Reasons() {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -99,12 +100,14 @@ type Gate struct {
 	// Reasons say what is missing. More counts those that are left out.
 	Reasons []string `json:"reasons,omitempty"`
 	More    int      `json:"more,omitzero"`
+	// Deliveries are those of the Commit; none for an artifact.
+	Deliveries []string `json:"deliveries,omitempty"`
 }
 
 const (
 	// MaxGate is the maximum size of a Gate, in bytes.
 	MaxGate = 1024
-	// maxReasons limits the size of all reasons of a Gate as JSON.
+	// maxReasons limits the size of all reasons and deliveries of a Gate as JSON.
 	maxReasons = 800
 )
 
@@ -116,8 +119,8 @@ func newGate(required State, state, standing *State) Gate {
 // add adds a reason, clipped as there is room for it.
 func (g *Gate) add(reason string) {
 	room := maxReasons
-	for _, r := range g.Reasons {
-		room -= sizeOf(r)
+	for _, s := range slices.Concat(g.Deliveries, g.Reasons) {
+		room -= sizeOf(s)
 	}
 	for _, most := range []int{300, 100} {
 		if r := text.ClipAt(reason, most); sizeOf(r) <= room {

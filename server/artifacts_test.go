@@ -153,6 +153,40 @@ func TestArtifactGateOfAnEnvironment(t *testing.T) {
 		wantFields(422, ledger.CodeInvalidField, "env")
 }
 
+// The gate of an artifact asks what a deployment of its commits ships, if the policy says so for the environment. For
+// too many commits, it has no answer.
+func TestArtifactGateOfADelivery(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	b.setContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"build:*"},
+		{"state":"DEPLOYED","predicate":"deploy:prod","delivery":true}]}`)
+	ci := b.limited("cn=ci,ou=build,o=acme", builderMay...)
+	b.builds(ci, 1, image(1))
+	gate := artifactsPath + "/" + image(1) + "/gate?state=PROMOTABLE"
+
+	shut := decode[ledger.Gate](b.get(gate + "&env=prod").want(200))
+	if shut.Reached || !strings.HasPrefix(strings.Join(shut.Reasons, ""), "api: it is not known what runs in prod") {
+		t.Errorf("the gate of prod is %+v, want it shut, since its commit is not known", shut)
+	}
+	for _, query := range []string{"", "&env=staging"} {
+		if open := decode[ledger.Gate](b.get(gate + query).want(200)); !open.Reached {
+			t.Errorf("%q: the gate is %+v, want it open", query, open)
+		}
+	}
+	a := decode[ledger.Artifact](b.get(artifactsPath + "/" + image(1) + "?env=prod").want(200))
+	if !a.Uncovered || a.Links[0].Delivery == nil || a.Links[0].Delivery.Uncovered != 1 {
+		t.Errorf("%+v, want a delivery that is not covered", a)
+	}
+
+	for n := range 20 {
+		b.builds(ci, n+2, image(1))
+	}
+	a = decode[ledger.Artifact](b.get(artifactsPath + "/" + image(1) + "?env=prod").want(200))
+	if a.State != nil || !strings.HasPrefix(a.Reason, "too many commits would be deployed") {
+		t.Errorf("%+v, want no state, since it is of 21 commits", a)
+	}
+}
+
 // A digest that is no digest is refused with its field, and several are answered at once.
 func TestArtifactQueries(t *testing.T) {
 	b := newBackend(t)

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,9 +65,48 @@ func TestGateOfACommit(t *testing.T) {
 	b.get(commitPath(commitID(2)) + "/gate?state=DRAFT").want(404)
 }
 
+// A gate without an environment names those whose gate asks what a deployment ships, open or shut, from what is stored
+// or from the evidence. A pattern names none.
+func TestGateNamesDeliveries(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	b.setPolicy(`"requirements":[{"state":"ATTESTED","predicate":"scan:*"},
+		{"state":"DEPLOYED","predicate":"deploy:*","delivery":true},
+		{"state":"DEPLOYED","predicate":"deploy:prod","delivery":true},
+		{"state":"DEPLOYED","predicate":"deploy:prod","delivery":true,"paths":["a/**"]},
+		{"state":"DEPLOYED","predicate":"deploy:eu","delivery":true},
+		{"state":"DEPLOYED","predicate":"deploy:us"},
+		{"state":"DEPLOYED","predicate":"deploy:asia","delivery":true},
+		{"state":"DEPLOYED","predicate":"deploy:test","delivery":true}]`)
+	sha := commitID(1)
+	b.register(sha, `{}`).want(201)
+	want := []string{"prod", "eu", "asia"}
+	for _, query := range []string{"state=DRAFT", "state=ATTESTED", "state=DRAFT&target=main", "state=DRAFT&env=prod"} {
+		g := decode[ledger.Gate](b.get(commitPath(sha) + "/gate?" + query).want(200))
+		if !slices.Equal(g.Deliveries, want) {
+			t.Errorf("%s: the gate names %q, want %q", query, g.Deliveries, want)
+		}
+	}
+
+	c := decode[ledger.Commit](b.get(commitPath(sha)).want(200))
+	if !slices.Equal(c.Deliveries, want) || c.Delivery != nil {
+		t.Errorf("the commit names %q, want %q; without env it has the delivery %+v", c.Deliveries, want, c.Delivery)
+	}
+	for environment, has := range map[string]bool{"prod": true, "test": true, "staging": true} {
+		c := decode[ledger.Commit](b.get(commitPath(sha) + "?env=" + environment).want(200))
+		if (c.Delivery != nil) != has || has && (c.Delivery.Environment != environment || c.Delivery.Uncovered != 1) {
+			t.Errorf("to %s, the delivery is %+v", environment, c.Delivery)
+		}
+	}
+	b.get(commitPath(sha)+"?env=a%20b").wantFields(400, ledger.CodeInvalidParameter, "env")
+}
+
 // Whatever is missing, the answer of a gate has a maximum size.
 func TestGateIsSmall(t *testing.T) {
 	c := ledger.Commit{}
+	for i := range ledger.MaxDeliveries {
+		c.Deliveries = append(c.Deliveries, strings.Repeat("e", 118)+fmt.Sprint(i))
+	}
 	for i := range 200 {
 		c.Requirements = append(c.Requirements, ledger.RequirementStatus{State: ledger.Attested, Applies: true,
 			Reason: fmt.Sprint(i, strings.Repeat(`"\`+"\x01", 1000))})

@@ -102,7 +102,7 @@ func (s *Server) routes() []route {
 		{del, repo, admin, []string{"confirm", "purge"}, s.deleteRepo},
 
 		{get, commits, read, list("state", "branch", "author", "text", "in_flight", "standing"), s.listCommits},
-		{get, commits + "/:sha", read, []string{"target"}, s.getCommit},
+		{get, commits + "/:sha", read, []string{"target", "env"}, s.getCommit},
 		{get, commits + "/:sha/receipt", read, []string{"state", "target"}, s.getReceipt},
 		{get, commits + "/:sha/transitions", read, list(), s.listTransitions},
 		{get, commits + "/:sha/gate", read, []string{"state", "target", "env"}, s.getCommitGate},

@@ -84,7 +84,7 @@ public key, ssh-agent (SSH_AUTH_SOCK) signs, and the command can use it, too.
 A deployment (--predicate deploy:ENV) is 'ledgerd deploy': use that. One that
 does not count is recorded as a violation, with the reasons. With --require-state
 PROMOTABLE, no command is run and nothing is signed if the commit has not reached
-the state, or was rolled back from ENV.
+the state, was rolled back from ENV, or ships what is not covered.
 
 EXIT STATUS
   The exit status of the command if it failed; 127 if it could not be started;
@@ -177,8 +177,11 @@ func attest(p *cli.Program, command *cobra.Command, a *attestRequest) (err error
 			return err
 		}
 	}
-	if a.base != "" {
-		if a.base, err = gitrepo.Resolve(ctx, a.base); err != nil {
+	for _, rev := range []*string{&a.base, &a.from} {
+		if *rev == "" {
+			continue
+		}
+		if *rev, err = gitrepo.Resolve(ctx, *rev); err != nil {
 			return err
 		}
 	}

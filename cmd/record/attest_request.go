@@ -27,11 +27,12 @@ type attestRequest struct {
 	status             ledger.Status
 	// target is the branch that a commit to review is meant for, and base the commit since which it is reviewed: a
 	// revision of the target, replaced by the sha that is signed.
-	target, base string
-	statement    string // file name
-	envelope     string // file name
-	index        string // file name
-	artifacts    []attestation.Artifact
+	// from is the commit since which it is reviewed, an ancestor of it; empty for the merge base.
+	target, base, from string
+	statement          string // file name
+	envelope           string // file name
+	index              string // file name
+	artifacts          []attestation.Artifact
 	signerFiles
 	ci      bool   // sign as the CI job, with a key of its own
 	out     string // file name

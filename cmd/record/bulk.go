@@ -102,19 +102,19 @@ func printNotes(p *cli.Program, at string, record ledger.AttestationRecord) {
 // describeCommit registers a commit with its author, and sends its history, if the work tree has it. The attestation is
 // recorded in any case.
 func describeCommit(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, sha string) {
-	isHere, err := registration.Describe(ctx, c.Client, name.Org, name.Repo, sha)
+	commit, err := registration.Describe(ctx, c.Client, name.Org, name.Repo, sha)
 	if err != nil {
 		terminal.Printf(p.Stderr, "Commit not registered: requirements that exclude its author may count nobody. Cause: %s\n",
 			p.Describe(err))
 	}
-	if isHere {
-		sendHistory(ctx, p, c, name, sha)
+	if commit != nil {
+		sendHistory(ctx, p, c, *commit)
 	}
 }
 
-// sendHistory sends the objects of the commits from which a commit comes. If that fails, it only warns.
-func sendHistory(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, sha string) {
-	if err := registration.SendAncestors(ctx, c.Client, name.Org, name.Repo, sha); err != nil {
+// sendHistory sends the objects of the commits from which a registered commit comes. If that fails, it only warns.
+func sendHistory(ctx context.Context, p *cli.Program, c *cli.Connection, commit ledger.Commit) {
+	if err := registration.SendAncestors(ctx, c.Client, commit); err != nil {
 		terminal.Printf(p.Stderr, "History not sent: reviews may not carry to merges of the commit. Cause: %s\n",
 			p.Describe(err))
 	}

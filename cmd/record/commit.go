@@ -218,7 +218,7 @@ func registerLocal(
 	}
 
 	warnOfGaps(p, local, commit, job)
-	sendHistory(ctx, p, c, name, local.SHA)
+	sendHistory(ctx, p, c, commit)
 	return p.Confirm(commit, func() {
 		if gone != "" {
 			terminal.Printf(p.Stdout, "Withdrew %s: %s was moved back\n", name.At(gone), terminal.Clean(local.Branch))

@@ -17,7 +17,9 @@ func newDeploy(p *cli.Program) *cobra.Command {
 		Long: `Checks the gate of the environment ENV for the commit, runs the command that
 deploys it, and records a signed deployment (the predicate deploy:ENV). If the
 gate is shut, no command is run and nothing is signed. Without a command, the
-commit is deployed already, and that is recorded.
+commit is deployed already, and that is recorded. If the policy says
+delivery: true for ENV, the gate asks for each commit that is shipped, as
+'ledgerd gate --env' does, also with --again.
 
 If the command fails, an attempt is recorded, and the ledger goes on showing the
 commit that ran before. If the command has changed what runs all the same, record

@@ -3,8 +3,10 @@ package record
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd/internal/ci/report"
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/cmd/internal/display"
+	"github.com/ledgerd/ledgerd/cmd/internal/registration"
 	"github.com/ledgerd/ledgerd/cmd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
@@ -57,7 +60,10 @@ reached none; with -o json its state is null.
 
 With --env, the gate is also shut if the commit was rolled back from this
 environment, until an exception for rollback:ENV or 'ledgerd deploy ENV --again'.
-With --running, the commit is the one that runs there.
+If the policy says delivery: true for the environment, it is shut, too, while a
+commit that a deployment would ship is not covered: it lists these commits, why,
+and what to do. Without --env, it says how many there are, and stays open. With
+--running, the commit is the one that runs there.
 
 A commit is meant for the repo's default branch and for every target that was
 ever registered. With --target, only the requirements for that branch count; with
@@ -112,7 +118,7 @@ EXIT STATUS
 	flags.StringVar(&artifact, "artifact", "", "check the commits of an artifact: a `digest`, or a reference with one")
 	flagvalue.StateVar(command, &g.state, "state", "required state")
 	flags.StringVar(&g.environment, "env", "", "`name` of the environment to deploy to: shut if the commit was rolled "+
-		"back from it")
+		"back from it, or ships what is not covered")
 	flags.BoolVar(&g.isRunning, "running", false, "with --env: check the commit that runs there")
 	flags.StringVar(&g.target, "target", "", "evaluate the requirements for this target `branch` alone")
 	flags.Var(flagvalue.Duration(&g.wait), "wait", "how long to wait for the state")
@@ -151,6 +157,7 @@ func checkCommit(p *cli.Program, command *cobra.Command, g gate) error {
 		if err != nil {
 			return err
 		}
+		defer g.noteDeliveries(ctx, p, c, commit)
 		return gateResult(p, g, sha, commit)
 	})
 }
@@ -166,7 +173,7 @@ func (g gate) findCommit(ctx context.Context, p *cli.Program, command *cobra.Com
 	return gitrepo.Find(ctx, g.rev)
 }
 
-// shutBy returns the environment whose rollbacks shut the gate, or an empty text.
+// shutBy returns the environment whose rollbacks and deliveries shut the gate, or an empty text.
 func (g gate) shutBy() string {
 	if g.isRunning {
 		return ""
@@ -196,32 +203,65 @@ func gateResult(p *cli.Program, g gate, sha string, commit *ledger.Commit) error
 			return err
 		}
 		title := fmt.Sprintf("commit %s not found, so it has not reached %s", g.repo.At(sha), g.state)
-		g.job.report(p, g.summary, report.Gate(title, nil, g.state))
+		g.job.report(p, g.summary, report.Gate(title, nil, g.state, ""))
 		return cli.Exitf(g.missed(), "%s (to register it, use 'ledgerd commit register')", title)
 	}
 
-	verdict := fmt.Sprintf("✗ (%s required)", g.state)
 	isReached := commit.Gate(g.state, g.shutBy()).Reached
-	if isReached {
-		verdict = "✓"
-	}
-	title := fmt.Sprintf("%s is %s %s", g.repo.At(commit.SHA), g.describeState(commit), verdict)
-	err := p.Print(commit, func() {
-		fmt.Fprintln(p.Stdout, title)
-		display.RolledBack(p.Stdout, commit.RolledBack)
-		display.Requirements(p.Stdout, commit.Requirements, time.Now())
-	})
-	g.job.report(p, g.summary, report.Gate(title, commit, g.state))
+	title := g.title(commit, isReached)
+	err := p.Print(commit, func() { g.explain(p.Stdout, title, commit) })
+	g.job.report(p, g.summary, report.Gate(title, commit, g.state, g.shutBy()))
 	if err == nil && !isReached {
 		return &cli.ExitError{Status: g.missed()}
 	}
 	return err
 }
 
+// title says what the state of the commit is, and whether that opens the gate.
+func (g gate) title(commit *ledger.Commit, isReached bool) string {
+	verdict := fmt.Sprintf("✗ (%s required)", g.state)
+	if isReached {
+		verdict = "✓"
+	}
+	return fmt.Sprintf("%s is %s %s", g.repo.At(commit.SHA), g.describeState(commit), verdict)
+}
+
+// explain prints the title, and what opens the gate for the commit or shuts it.
+func (g gate) explain(w io.Writer, title string, commit *ledger.Commit) {
+	fmt.Fprintln(w, title)
+	display.RolledBack(w, commit.RolledBack)
+	display.Shipped(w, g.repo.String(), commit.SHA, commit.Delivery)
+	display.Requirements(w, commit.Requirements, time.Now())
+}
+
+// noteTimeout limits how long noteDeliveries takes.
+const noteTimeout = 10 * time.Second
+
+// noteDeliveries says of which environments the gate would be shut, since a deployment would ship what is not covered,
+// if no environment was asked for. It is best effort: the gate has its answer. commit is nil if it is not in the ledger.
+func (g gate) noteDeliveries(ctx context.Context, p *cli.Program, c *cli.Connection, commit *ledger.Commit) {
+	if commit == nil || g.environment != "" || p.Global.Quiet {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, noteTimeout)
+	defer stop()
+	for _, g.environment = range commit.Deliveries {
+		asked, err := lookUp(ctx, c, g, commit.SHA)
+		if err != nil || asked == nil || asked.Delivery == nil || asked.Delivery.Uncovered == 0 {
+			continue
+		}
+		terminal.Printf(p.Hints(), "NOTE: %s (see ledgerd gate %s --commit %s --state %s --env %s)\n",
+			asked.Delivery.Summary(), g.repo, ledger.Short(commit.SHA), g.state, g.environment)
+	}
+}
+
 // awaitState returns the commit. With a wait, it first asks the gate until the commit has reached
 // the state or the wait is over; temporary errors, such as an unreachable server, are then retried.
 func awaitState(ctx context.Context, p *cli.Program, c *cli.Connection, g gate, sha string) (*ledger.Commit, error) {
 	if g.wait > 0 {
+		if g.shutBy() != "" {
+			_, _ = lookUp(ctx, c, g, sha) // so that the ledger knows what is shipped; an error is that of what follows
+		}
 		look := func(ctx context.Context) (*ledger.Gate, bool, error) {
 			answer, err := g.ask(ctx, c, sha)
 			return answer, answer != nil && answer.Reached, err
@@ -268,13 +308,18 @@ func (g gate) presentState(state, standing ledger.State) string {
 	return terminal.State(state, standing) + strings.TrimSuffix(" for "+g.target, " for ")
 }
 
-// lookUp returns the commit, or nil if it is not in the ledger.
+// lookUp returns the commit, or nil if it is not in the ledger. If the ledger does not know all that a deployment would
+// ship, it first gets what the work tree has, if the API token may write.
 func lookUp(ctx context.Context, c *cli.Connection, g gate, sha string) (*ledger.Commit, error) {
 	if err := c.Settle(ctx); err != nil {
 		return nil, err
 	}
 	commit, err := c.CommitFor(ctx, g.repo.Org, g.repo.Repo, sha, g.target, g.shutBy())
 	if err == nil {
+		if sent, err := registration.SendShipped(ctx, c.Client, commit); err == nil && sent {
+			commit, err = c.CommitFor(ctx, g.repo.Org, g.repo.Repo, sha, g.target, g.shutBy())
+			return &commit, err
+		}
 		return &commit, nil
 	}
 	return nil, g.unlessUnknown(ctx, c, err)
@@ -309,8 +354,8 @@ func gateArtifact(p *cli.Program, command *cobra.Command, args []string, g gate)
 }
 
 // requireState returns an error with an exit status, before a command is run, if the commit has
-// not reached the state, or was rolled back from the environment of the request. It prints what is
-// missing. The signer may be nil.
+// not reached the state, was rolled back from the environment of the request, or ships there what
+// is not covered. It prints what is missing. The signer may be nil.
 func requireState(p *cli.Program, command *cobra.Command, a *attestRequest, s *signing.Signer) error {
 	l, err := p.Locate(command)
 	if err != nil {
@@ -333,24 +378,34 @@ func requireState(p *cli.Program, command *cobra.Command, a *attestRequest, s *s
 				"commit %s not found, so it has not reached %s: nothing was run or signed", g.repo.At(g.rev), g.state)
 		}
 		if a.again != "" {
-			if g.environment, err = "", a.checkAgain(ctx, c, s, commit); err != nil {
+			if err := a.checkAgain(ctx, c, s, commit); err != nil {
 				return err
 			}
+			commit.RolledBack = slices.DeleteFunc(commit.RolledBack, g.isFrom)
 		}
 
 		if commit.Gate(g.state, g.environment).Reached {
 			return nil
 		}
-		terminal.Printf(p.Stderr, "%s is %s ✗ (%s required)\n", g.repo.At(commit.SHA), g.describeState(commit), g.state)
-		display.RolledBack(p.Stderr, commit.RolledBack)
-		display.Requirements(p.Stderr, commit.Requirements, time.Now())
-		if commit.Reached(g.state) {
-			return cli.Exitf(cli.ExitNotReached, "the commit was rolled back from %s: nothing was run or signed "+
-				"(to deploy it although it was, somebody else uses ledgerd deploy %[1]s --again)", g.environment)
-		}
-		return cli.Exitf(cli.ExitNotReached, "the commit has not reached %s: nothing was run or signed", g.state)
+		g.explain(p.Stderr, g.title(commit, false), commit)
+		return cli.Exitf(cli.ExitNotReached, "%s", g.refusal(commit))
 	})
 }
+
+// refusal says why nothing is run or signed for a commit for which the gate is shut.
+func (g gate) refusal(commit *ledger.Commit) string {
+	switch {
+	case !commit.Reached(g.state):
+		return fmt.Sprintf("the commit has not reached %s: nothing was run or signed", g.state)
+	case slices.ContainsFunc(commit.RolledBack, g.isFrom):
+		return fmt.Sprintf("the commit was rolled back from %s: nothing was run or signed (to deploy it although it was, "+
+			"somebody else uses ledgerd deploy %[1]s --again)", g.environment)
+	}
+	return commit.Delivery.Summary() + ": nothing was run or signed"
+}
+
+// isFrom reports whether a rollback is from the environment of the gate.
+func (g gate) isFrom(r ledger.CommitRollback) bool { return r.Environment == g.environment }
 
 // checkAgain refuses to deploy a commit again by the one who has rolled it back, if the signer is
 // known before the command is run.

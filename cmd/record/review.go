@@ -35,11 +35,15 @@ for is signed, too: the commits between the two are what you have reviewed. They
 are listed before you sign. If there is no such base, the review is about the
 commit alone; see docs/evidence.md.
 
+With --from, you review all commits since that one, also those that the branch
+has already: this closes the gaps that 'ledgerd gate --env' lists.
+
 With --cert the statement is sent with the certificate of the key, otherwise the
 key must be an identity of the org. An SSH key, or a public key whose private
 key is in ssh-agent, does as well.`,
 			Example: `  ledgerd review approve acme/api --commit 5f2a1c9 --key ann.key
   ledgerd review approve --key ann.key
+  ledgerd review approve acme/api --from v1.4.2 --commit 5f2a1c9 --key ann.key
   ledgerd review approve acme/api --commit 5f2a1c9 --key ~/.ssh/id_ed25519.pub
   ledgerd review approve acme/api --commit feature --key ann.key --cert ann.crt --comment 'Looks good'`,
 		}, cli.RepoArg)),
@@ -82,10 +86,12 @@ func newReviewOf(p *cli.Program, verdict review.Verdict, command *cobra.Command)
 	flags.StringVar(&a.predicate, "predicate", review.Predicate, "`name` of the predicate, which begins with review:")
 	flags.StringVar(&a.base, "base", "",
 		"`rev` since which you review: its merge base with the commit is signed (default the branch that it is meant for)")
+	flags.StringVar(&a.from, "from", "", "`rev` since which you review, an ancestor of the commit: it is signed as it is")
 	a.signerFiles.flags(command)
 	flags.StringVar(&comment, "comment", "", "`text` to sign with the verdict, at most 2000 characters")
 	flagvalue.Require(command, "key")
-	flagvalue.RequireRev(command, "commit", "base")
+	flagvalue.Exclude(command, "base", "from")
+	flagvalue.RequireRev(command, "commit", "base", "from")
 	return command
 }
 

@@ -17,10 +17,10 @@ import (
 // isReview reports whether a statement of attest's own is a review.
 func (a *attestRequest) isReview() bool { return strings.HasPrefix(a.predicate, ledger.ReviewPrefix) }
 
-// readTarget reads for which branch a commit to review is meant, unless its base is given: what the ledger knows, or
+// readTarget reads for which branch a commit to review is meant, unless a base is given: what the ledger knows, or
 // else the default branch.
 func (a *attestRequest) readTarget(ctx context.Context, c *cli.Connection) error {
-	if !a.isReview() || a.base != "" {
+	if !a.isReview() || a.base != "" || a.from != "" {
 		return nil
 	}
 	repo, err := c.Repo(ctx, a.repo.Org, a.repo.Repo)
@@ -39,11 +39,13 @@ func (a *attestRequest) readTarget(ctx context.Context, c *cli.Connection) error
 // commit alone, which is an error if the base was asked for.
 func (a *attestRequest) showReviewed(ctx context.Context, p *cli.Program) error {
 	git := gitrepo.Repo{Dir: "."}
-	r, err := git.Reviewed(ctx, gitrepo.Query{Rev: a.commit, Target: a.target, Base: a.base})
+	r, err := git.Reviewed(ctx, gitrepo.Query{Rev: a.commit, Target: a.target, Base: a.base, From: a.from})
 	switch {
 	case err == nil:
 		a.base = r.Base
 		printReviewed(p.Hints(), r)
+	case a.from != "":
+		return fmt.Errorf("invalid --from: %w (name a commit below the reviewed one, or use --base for a merge base)", err)
 	case a.base != "":
 		return fmt.Errorf("find the base of the review: %w", err)
 	default:

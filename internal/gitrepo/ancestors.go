@@ -35,6 +35,22 @@ func (g Repo) Ancestors(ctx context.Context, commit string, q Query) (list []str
 	return o.historyOf(ctx, [][]string{{commit, "^" + m.trunk}, {m.trunk, "^" + commit}})
 }
 
+// Since returns the commits that a commit has and its base has not, as many as a deployment may ship. It returns none if
+// the folder is in no work tree, or the clone lacks one of the two.
+func (g Repo) Since(ctx context.Context, base, commit string) (list []string, err error) {
+	if exists, err := g.Exists(ctx); err != nil || !exists {
+		return nil, err
+	}
+	for _, rev := range []string{base, commit} {
+		if sha, err := g.commit(ctx, rev); err != nil || sha == "" {
+			return nil, err
+		}
+	}
+	out, err := g.Read(ctx, noGraph, noGraphValue, "rev-list", "--max-count="+strconv.Itoa(lineage.MaxShipped),
+		commit, "^"+base)
+	return strings.Fields(out), err
+}
+
 // historyOf returns the history of several ranges, each commit once.
 func (o *objectStore) historyOf(ctx context.Context, ranges [][]string) (list []string, err error) {
 	listed := make(map[string]bool)

@@ -11,6 +11,9 @@ type Query struct {
 	// Base is a revision of the mainline that the commit branched from. If empty,
 	// ReadCommit finds the mainline.
 	Base string
+	// From is a revision that the commit is built on: the commits since then are what a review is about. It takes
+	// precedence over Base and Target.
+	From string
 	// BaseBranch is a branch of the remote that the commit branched from. If the clone has
 	// it, it takes precedence over the mainline that ReadCommit finds.
 	BaseBranch string

@@ -23,8 +23,8 @@ type RangeCommit struct{ SHA, Author, Subject string }
 
 // Reviewed returns what a review of a commit is about. Its base is the merge base of the commit and the branch
 // q.Target of the remote, or the local branch if the clone has no other; without a target, it is the branch of origin's
-// HEAD, or main. q.Base, a revision, takes precedence. Without a single base below the commit, or if the clone may lack
-// commits of the range, it is an error that says why.
+// HEAD, or main. q.Base, a revision, takes precedence; with q.From, the base is that commit, an ancestor. Without a
+// single base below the commit, or if the clone may lack commits of the range, it is an error that says why.
 func (g Repo) Reviewed(ctx context.Context, q Query) (r Range, err error) {
 	if exists, err := g.Exists(ctx); err != nil || !exists {
 		return r, cmp.Or(err, errors.New("this folder is in no git work tree"))
@@ -32,15 +32,36 @@ func (g Repo) Reviewed(ctx context.Context, q Query) (r Range, err error) {
 	if r.Commit, err = g.existingCommit(ctx, q.Rev); err != nil {
 		return r, err
 	}
-	target, err := g.target(ctx, q)
-	if err != nil {
-		return r, err
-	}
-	if r.Base, err = g.onlyBase(ctx, r.Commit, target); err != nil {
+	if r.Base, err = g.reviewedSince(ctx, r.Commit, q); err != nil {
 		return r, err
 	}
 	r.Commits, err = g.between(ctx, r.Base, r.Commit)
 	return r, err
+}
+
+// reviewedSince returns the base of a review of a commit.
+func (g Repo) reviewedSince(ctx context.Context, sha string, q Query) (string, error) {
+	if q.From != "" {
+		return g.ancestor(ctx, sha, q.From)
+	}
+	target, err := g.target(ctx, q)
+	if err != nil {
+		return "", err
+	}
+	return g.onlyBase(ctx, sha, target)
+}
+
+// ancestor returns the commit that a revision names, which must be below a commit.
+func (g Repo) ancestor(ctx context.Context, sha, rev string) (string, error) {
+	from, err := g.existingCommit(ctx, rev)
+	if err != nil {
+		return "", err
+	}
+	base, err := g.onlyBase(ctx, sha, from)
+	if err == nil && base != from {
+		err = fmt.Errorf("%s is not an ancestor of %s in this clone", ledger.Short(from), ledger.Short(sha))
+	}
+	return base, err
 }
 
 // BranchTip returns the tip of a branch of origin or, if the clone has none, of the local branch.

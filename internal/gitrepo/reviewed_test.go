@@ -2,6 +2,7 @@ package gitrepo
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,13 @@ func TestReviewedCommits(t *testing.T) {
 	check("no such target", Query{Rev: "topic", Target: "release"}, "", 0, `no branch "release"`)
 	check("no such base", Query{Rev: "topic", Base: "nowhere"}, "", 0, "not found")
 	check("no such commit", Query{Rev: strings.Repeat("1", 40), Target: "main"}, "", 0, "not found")
+	check("since an ancestor", Query{Rev: updated, Target: "main", From: first}, first, 4, "")
+	check("since a parent that the target has not", Query{Rev: updated, Target: "main", From: second}, second, 2, "")
+	check("since a branch", Query{Rev: "topic", From: "main"}, "", 0, "is not an ancestor of")
+	check("since a commit on top", Query{Rev: first, From: "topic"}, "", 0, "contains it already")
+	check("since itself", Query{Rev: "topic", From: "topic"}, "", 0, "contains it already")
+	check("since another root", Query{Rev: "topic", From: "unrelated"}, "", 0, "no common ancestor")
+	check("since nowhere", Query{Rev: "topic", From: "nowhere"}, "", 0, "not found")
 	f.Git("update-ref", "refs/remotes/origin/main", first)
 	check("the remote's branch", Query{Rev: updated, Target: "main"}, first, 4, "")
 
@@ -85,6 +93,35 @@ func TestReviewedInShallowClone(t *testing.T) {
 		}
 		if err == nil && (r.Base != base || len(r.Commits) != 3) {
 			t.Errorf("depth %s: %+v, want 3 commits since %s", depth, r, base)
+		}
+	}
+}
+
+// What a deployment ships is listed only in a clone that has both ends of it.
+func TestSince(t *testing.T) {
+	f := newForest(t)
+	base := f.Commit("file", gitPoem)
+	middle := f.Commit("file", "x\n")
+	head := f.Commit("file", "y\n")
+	f.Branch("old", base, "old.txt", "x\n")
+	old := f.Git("rev-parse", "old")
+	nowhere := strings.Repeat("1", 40)
+
+	for name, test := range map[string]struct {
+		in         Repo
+		base, head string
+		want       []string
+	}{
+		"all since a commit":            {f.Repo, base, head, []string{head, middle}},
+		"a commit of another branch":    {f.Repo, head, old, []string{old}},
+		"nothing":                       {f.Repo, head, head, nil},
+		"a base that the clone lacks":   {f.Repo, nowhere, head, nil},
+		"a commit that the clone lacks": {f.Repo, base, nowhere, nil},
+		"a folder that is no work tree": {Repo{Dir: t.TempDir()}, base, head, nil},
+	} {
+		list, err := test.in.Since(t.Context(), test.base, test.head)
+		if err != nil || !slices.Equal(list, test.want) {
+			t.Errorf("%s: %q, %v; want %q", name, list, err, test.want)
 		}
 	}
 }

@@ -59,6 +59,8 @@ func Link(l ledger.ArtifactLink, required ledger.State) (mark, reason string) {
 		return "-", "does not count: " + l.Reason
 	case len(l.RolledBack) > 0:
 		return "✗", Printable(l.RolledBack[0].String())
+	case l.Delivery != nil && l.Delivery.Uncovered > 0:
+		return "✗", l.Delivery.Summary()
 	case ledger.Reached(required, l.State, l.Standing):
 		mark, reason = "✓", "counts"
 	default:

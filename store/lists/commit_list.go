@@ -194,6 +194,7 @@ func (li *Lists) addVerdict(
 	if v.Delivery, err = li.Ships(rd, s, about.Environment); err != nil {
 		return err
 	}
+	v.Deliveries = deliveries(d.Contract)
 	derived := d.Contract.Derive(s.Facts, rd.Now)
 	switch {
 	case about.Target != "":

@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -24,11 +26,13 @@ func (li *Lists) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error)
 		if err := li.gather(x); err != nil {
 			return ledger.Gate{}, err
 		}
+
 		derived := x.Deriver.Contract.Derive(x.Facts, x.Now)
 		if err := li.noteEarlier(x.Reader, x.Commit, derived.Requirements); err != nil {
 			return ledger.Gate{}, err
 		}
-		c := ledger.Commit{Standing: derived.Standing, Requirements: derived.Requirements, RolledBack: derived.RolledBack}
+		c := ledger.Commit{Standing: derived.Standing, Requirements: derived.Requirements, RolledBack: derived.RolledBack,
+			Deliveries: deliveries(x.Deriver.Contract)}
 		c.State = derived.State
 		var err error
 		if c.Delivery, err = li.Ships(x.Reader, x.Commit, q.Environment); err != nil {
@@ -67,7 +71,7 @@ func (li *Lists) storedGate(rd txn.Reader, q DecisionQuery) (g ledger.Gate, err 
 		return g, err
 	}
 
-	c := ledger.Commit{Standing: s.State}
+	c := ledger.Commit{Standing: s.State, Deliveries: deliveries(s.Deriver.Contract)}
 	c.State = s.State
 	switch {
 	case s.IsHistory():
@@ -90,6 +94,21 @@ func (li *Lists) storedGate(rd txn.Reader, q DecisionQuery) (g ledger.Gate, err 
 		}
 	}
 	return c.Gate(*q.State, q.Environment), nil
+}
+
+// deliveries returns the environments that requirements with delivery name: at most ledger.MaxDeliveries. Those that
+// only a pattern matches are left out.
+func deliveries(c *policy.Contract) (environments []string) {
+	for _, r := range c.Requirements {
+		name, _ := ledger.EnvironmentOf(r.Predicate)
+		if !r.Delivery || slices.Contains(environments, name) || len(environments) == ledger.MaxDeliveries {
+			continue
+		}
+		if _, err := ledger.ParseEnvironment(name); err == nil {
+			environments = append(environments, name)
+		}
+	}
+	return environments
 }
 
 // changes reports whether an attestation of the commit is about an environment, so that it may have

@@ -26,6 +26,8 @@ const (
 	// maxDerivedLinks is the number of commits, DEPLOYED or due, or all of them if it asks for an
 	// environment, whose states one request derives: as many as one artifact has.
 	maxDerivedLinks = maxLinkRows
+	// maxShipping is the number of commits for which one request asks what their deployment ships.
+	maxShipping = 20
 )
 
 // Artifacts returns what is known of the artifacts of a query, which has been checked, in its order.
@@ -37,7 +39,7 @@ func (fi *Finder) Artifacts(ctx context.Context, org string, q ledger.ArtifactQu
 		}
 		l := linker{Reader: rd, fi: fi, orgID: orgID, environment: q.Environment, repos: fi.facts.Derivers(),
 			rows:    maxLinkReads,
-			derived: maxDerivedLinks}
+			derived: maxDerivedLinks, shipping: maxShipping}
 		if q.Repo != "" {
 			only, err := rd.FindRepo(org, q.Repo)
 			if err != nil {
@@ -70,8 +72,9 @@ type linker struct {
 	// environment is where the artifacts are to be deployed to; empty for anywhere.
 	environment string
 	repos       *facts.Derivers
-	// rows and derived are how many links may still be read, and how many commits derived.
-	rows, derived int
+	// rows, derived and shipping are how many links may still be read, how many commits derived, and for how many it may
+	// be asked what they ship.
+	rows, derived, shipping int
 }
 
 // A linkRow is a link of an artifact with a commit, by one signer under one identity: the first by
@@ -132,6 +135,11 @@ func (l *linker) artifact(digest string) (ledger.Artifact, error) {
 		return ledger.Artifact{}, err
 	}
 	unknown = cmp.Or(unknown, underived)
+	if unknown == "" {
+		if unknown, err = l.setDeliveries(best); err != nil {
+			return ledger.Artifact{}, err
+		}
+	}
 	links := make([]ledger.ArtifactLink, len(best))
 	for i := range best {
 		links[i] = best[i].link
@@ -256,6 +264,36 @@ func (l *linker) setStates(rows []linkRow) (unknown string, err error) {
 			rows[i].link.RolledBack = slices.DeleteFunc(p.RolledBack, func(r ledger.CommitRollback) bool {
 				return r.Environment != l.environment
 			})
+		}
+	}
+	return "", nil
+}
+
+// setDeliveries sets what a deployment of the commits whose link counts ships to the environment. If it cannot do so for
+// all of them, unknown says why.
+func (l *linker) setDeliveries(rows []linkRow) (unknown string, err error) {
+	if l.environment == "" {
+		return "", nil
+	}
+	for i := range rows {
+		r := &rows[i]
+		d, err := l.repos.Of(l.Reader, r.repoID)
+		if err != nil {
+			return "", err
+		}
+		if !r.link.Counts || !d.Contract.DeliversTo(l.environment) {
+			continue
+		}
+		if l.shipping--; l.shipping < 0 {
+			return "too many commits would be deployed to look at all that they ship (ask for fewer digests)", nil
+		}
+
+		list, err := l.fi.states.ReadCommits(l.Reader, d, []int64{r.commit.ID})
+		if err != nil {
+			return "", err
+		}
+		if r.link.Delivery, err = l.fi.lists.Ships(l.Reader, list[0], l.environment); err != nil {
+			return "", err
 		}
 	}
 	return "", nil

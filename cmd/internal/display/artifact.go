@@ -35,6 +35,11 @@ func Artifact(w io.Writer, org string, a ledger.Artifact, required ledger.State)
 	if a.Truncated {
 		fmt.Fprintln(w, "There are more links.")
 	}
+	for _, l := range a.Links {
+		if l.Delivery != nil && l.Delivery.Uncovered > 0 {
+			Shipped(w, org+"/"+l.Repo, l.Commit, l.Delivery)
+		}
+	}
 }
 
 // ArtifactTitle says which state an artifact has, and whether that is the required one.

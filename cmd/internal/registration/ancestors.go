@@ -14,15 +14,43 @@ import (
 // maxObjectBytes limits the commit objects of one request, so that their base64 is well below the server's max_body.
 const maxObjectBytes = 1 << 20
 
-// SendAncestors sends the objects of the commits from which a commit comes, and of the mainline's since then, as far as
-// the ledger lacks them and the work tree in the current folder has them.
-func SendAncestors(ctx context.Context, c *client.Client, org, repo, commit string) error {
+// SendAncestors sends the objects of the commits from which a registered commit comes, of the mainline's since then, and
+// of those that its deployments would ship, as far as the ledger lacks them and the work tree in the current folder has
+// them.
+func SendAncestors(ctx context.Context, c *client.Client, commit ledger.Commit) error {
 	git := gitrepo.Repo{Dir: "."}
-	list, err := git.Ancestors(ctx, commit, gitrepo.Query{DefaultBranch: defaultBranch(ctx, c, org, repo)})
+	list, err := git.Ancestors(ctx, commit.SHA, gitrepo.Query{DefaultBranch: defaultBranch(ctx, c, commit.Org, commit.Repo)})
 	if err != nil {
-		return fmt.Errorf("find ancestors of %s: %w", ledger.Short(commit), err)
+		return fmt.Errorf("find ancestors of %s: %w", ledger.Short(commit.SHA), err)
 	}
-	return SendObjects(ctx, c, org, repo, list)
+	if err := SendObjects(ctx, c, commit.Org, commit.Repo, list); err != nil {
+		return err
+	}
+
+	for _, environment := range commit.Deliveries {
+		asked, err := c.CommitFor(ctx, commit.Org, commit.Repo, commit.SHA, "", environment)
+		if err != nil {
+			return fmt.Errorf("ask what a deployment to %s ships: %w", environment, err)
+		}
+		if _, err := SendShipped(ctx, c, asked); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SendShipped is like SendAncestors, for the commits of the delivery of a commit. It reports whether it has sent any.
+func SendShipped(ctx context.Context, c *client.Client, commit ledger.Commit) (sent bool, err error) {
+	d := commit.Delivery
+	isUnknown := func(g ledger.Gap) bool { return g.Author == (ledger.Author{}) }
+	if d == nil || d.Base == nil || d.TooLong || len(d.Gaps) == d.Uncovered && !slices.ContainsFunc(d.Gaps, isUnknown) {
+		return false, nil
+	}
+	list, err := gitrepo.Repo{Dir: "."}.Since(ctx, d.Base.Commit, commit.SHA)
+	if err != nil {
+		return false, fmt.Errorf("find what a deployment of %s to %s ships: %w", ledger.Short(commit.SHA), d.Environment, err)
+	}
+	return len(list) > 0, SendObjects(ctx, c, commit.Org, commit.Repo, list)
 }
 
 // SendObjects sends the objects of commits, as far as the ledger lacks them and the work tree in the current folder has

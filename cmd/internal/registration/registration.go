@@ -49,16 +49,19 @@ func tipsInFlight(ctx context.Context, c *client.Client, org, repo string) ([]le
 
 // Describe registers a commit with its object in the git work tree in the current folder, which says who wrote it. It
 // adds no branch and no changes, so the radar ignores it. If there is no such commit here, it does nothing and returns
-// false.
-func Describe(ctx context.Context, c *client.Client, org, repo, sha string) (registered bool, err error) {
+// nil.
+func Describe(ctx context.Context, c *client.Client, org, repo, sha string) (registered *ledger.Commit, err error) {
 	git := gitrepo.Repo{Dir: "."}
 	if exists, err := git.Exists(ctx); err != nil || !exists {
-		return false, err
+		return nil, err
 	}
-	commit, err := git.Describe(ctx, sha)
-	if err != nil || commit.SHA == "" {
-		return false, err
+	local, err := git.Describe(ctx, sha)
+	if err != nil || local.SHA == "" {
+		return nil, err
 	}
-	_, _, err = c.Register(ctx, org, repo, commit.SHA, commit.Registration)
-	return err == nil, err
+	commit, _, err := c.Register(ctx, org, repo, local.SHA, local.Registration)
+	if err != nil {
+		return nil, err
+	}
+	return &commit, nil
 }

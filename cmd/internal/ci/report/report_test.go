@@ -217,7 +217,7 @@ func TestGateReport(t *testing.T) {
 		{State: ledger.Promotable, Predicate: "scan:*", Need: 1, Reason: "does not apply"},
 		{State: ledger.Deployed, Predicate: "deploy:prod", Applies: true, Need: 1, Reason: "0 of 1"},
 	}
-	reached, missed := Gate("ok", &commit, ledger.Attested), Gate("not ok", &commit, ledger.Promotable)
+	reached, missed := Gate("ok", &commit, ledger.Attested, ""), Gate("not ok", &commit, ledger.Promotable, "")
 	if len(reached.Annotations) != 0 || len(reached.Rows) != 4 || fmt.Sprint(reached.Rows[2]) !=
 		"[- PROMOTABLE scan:* 0 of 1 does not apply]" {
 		t.Errorf("%+v", reached)
@@ -226,8 +226,24 @@ func TestGateReport(t *testing.T) {
 		missed.Annotations[1].Message != "PROMOTABLE: 1 of 2" {
 		t.Errorf("%+v", missed.Annotations)
 	}
-	if unknown := Gate("not found", nil, ledger.Draft); len(unknown.Annotations) != 1 || len(unknown.Rows) != 0 {
+	if unknown := Gate("not found", nil, ledger.Draft, ""); len(unknown.Annotations) != 1 || len(unknown.Rows) != 0 {
 		t.Errorf("%+v", unknown)
+	}
+}
+
+// The gate of an environment is also about what a deployment there ships.
+func TestGateReportOfADelivery(t *testing.T) {
+	commit := ledger.Commit{Standing: ledger.Promotable, Delivery: &ledger.Delivery{
+		Environment: "prod", Base: &ledger.DeliveryBase{}, Uncovered: 1,
+		Gaps: []ledger.Gap{{Commit: "5f2a1c9e0b7d", Reasons: []string{"0 of 1"}}},
+	}}
+	r := Gate("not ok", &commit, ledger.Promotable, "prod")
+	if len(r.Annotations) != 2 || r.Annotations[0].Message != "not ok" ||
+		r.Annotations[1].Message != "a deployment to prod would ship 1 commit that is not covered" {
+		t.Errorf("%+v", r.Annotations)
+	}
+	if fmt.Sprint(r.Notes) != "[5f2a1c9e0b7d is not covered: 0 of 1]" {
+		t.Errorf("%q", r.Notes)
 	}
 }
 

@@ -11,9 +11,13 @@ import (
 
 // Gate returns the report of a gate. title is the line that the gate prints. The commit is
 // nil if the ledger does not know it.
-func Gate(title string, commit *ledger.Commit, required ledger.State) Report {
+func Gate(title string, commit *ledger.Commit, required ledger.State, environment string) Report {
 	r := Report{Heading: title}
-	reached := commit != nil && commit.Reached(required)
+	reached := commit != nil && commit.Gate(required, environment).Reached
+	if commit != nil && commit.Delivery != nil && commit.Delivery.Uncovered > 0 {
+		r.Notes = commit.Delivery.Reasons()
+		r.Annotations = []Annotation{{Level: Error, Title: "ledgerd gate", Message: commit.Delivery.Summary()}}
+	}
 	if commit != nil {
 		r.Columns = []string{"", "State", "Predicate", "Have", "Reason"}
 		for _, s := range commit.Requirements {
