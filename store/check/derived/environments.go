@@ -98,6 +98,16 @@ WHERE p.repo_id = ? ORDER BY p.version`, repo)
 	return list, nil
 }
 
+// contractAt returns the contract that was in effect at an event; nil if it cannot be read.
+func contractAt(list []contractVersion, event string) *policy.Contract {
+	for i := range slices.Backward(list) {
+		if list[i].event <= event {
+			return &list[i].contract
+		}
+	}
+	return nil
+}
+
 // A replaying derives again what runs in an environment of a repo.
 type replaying struct {
 	*Org
@@ -263,15 +273,11 @@ func (e *replaying) judge(s *step, v policy.Evidence, event string, isBreach boo
 		return
 	}
 
-	n := len(e.contracts)
-	for n > 0 && e.contracts[n-1].event > event {
-		n--
-	}
-	if n == 0 {
+	contract, predicateType := contractAt(e.contracts, event), v.PredicateType
+	if contract == nil {
 		e.unchecked = "the contract of its time cannot be read"
 		return
 	}
-	contract, predicateType := &e.contracts[n-1].contract, v.PredicateType
 	_, isRollback := ledger.RollbackOf(v.Predicate, v.PredicateType)
 	switch {
 	case isRollback:
