@@ -189,7 +189,7 @@ var mayImport = map[string][]string{
 	},
 	"store/check/derived": {
 		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/outbound",
-		"ledger/policy", "ledger/proof/verify", "store", "store/check/report", "store/check/signers",
+		"ledger/policy", "ledger/proof/verify", "ledger/running", "store", "store/check/report", "store/check/signers",
 		"store/recheck", "store/sqldb",
 	},
 	"store/check/report": {
@@ -422,6 +422,7 @@ var mayImport = map[string][]string{
 	"ledger/gitobject":              {"ledger", "ledger/internal/publickey", "ledger/internal/text"},
 	"ledger/insights":               {"ledger"},
 	"ledger/lineage":                {"ledger", "ledger/internal/text"},
+	"ledger/running":                {"ledger", "ledger/policy"},
 	"ledger/search":                 {"ledger", "ledger/identity", "ledger/internal/text"},
 	"ledger/settings":               {"ledger", "ledger/internal/text", "ledger/member"},
 	"ledger/where":                  {"ledger/internal/text"},
