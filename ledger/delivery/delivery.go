@@ -2,6 +2,9 @@
 package delivery
 
 import (
+	"container/heap"
+	"slices"
+
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/lineage"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -22,19 +25,63 @@ type Gap struct {
 	Lacking []ledger.RequirementStatus
 }
 
-// Gaps returns the commits of a delivery that are not covered, in their order. The first commit is the one that is
-// deployed: its own state says what it lacks, unless its object is not known.
-func Gaps(judge *policy.Delivery, commits []Commit) (gaps []Gap) {
-	d := &delivered{commits: commits, at: make(map[string]int, len(commits))}
-	for i := range commits {
-		d.at[commits[i].SHA] = i
+// Reasons says why the commit is not covered.
+func (g *Gap) Reasons() []string {
+	if g.Lacking == nil {
+		return []string{"its object is not known (to send it, run ledgerd commit register in a clone)"}
 	}
-	covering := d.coverings(judge)
-	if len(commits) > 0 && !commits[0].Known { // nor what leads to it
-		gaps = append(gaps, Gap{Commit: commits[0].SHA})
+	reasons := make([]string, len(g.Lacking))
+	for i := range g.Lacking {
+		reasons[i] = g.Lacking[i].Reason
 	}
+	return reasons
+}
 
-	for i := range commits[min(1, len(commits)):] {
+// Judge returns what the evidence gives the first commit, the one that is deployed, if each requirement applies that
+// any commit of the delivery needs, and the commits that are not covered, in their order. follows reports whether what
+// runs leads to the first commit: if not, its files may differ anywhere.
+func Judge(c *policy.Contract, commits []Commit, follows bool, now ledger.Time) (standing ledger.State, gaps []Gap) {
+	head := *commits[0].Facts
+	if c.NeedsChanges() {
+		addChanges(&head, commits, follows)
+	}
+	judge := c.Delivery(head, now)
+
+	standing, lacking := judge.Head()
+	switch own, _ := c.Standing(*commits[0].Facts, now); {
+	case !commits[0].Known: // nor what leads to it
+		gaps = append(gaps, Gap{Commit: commits[0].SHA})
+	case standing < own: // by what applies to all alone
+		gaps = append(gaps, Gap{commits[0].SHA, lacking})
+	}
+	return standing, append(gaps, below(judge, commits)...)
+}
+
+// addChanges sets which paths all commits of a delivery change. If that is not known of any of them, they may change
+// any path.
+func addChanges(head *policy.Facts, commits []Commit, follows bool) {
+	paths := make(map[string]bool)
+	for _, c := range commits {
+		if !follows || c.Facts == nil || !c.Facts.HasChanges {
+			head.HasChanges = false
+			return
+		}
+		head.ManyChanges = head.ManyChanges || c.Facts.ManyChanges
+		for _, path := range c.Facts.Changes {
+			paths[path] = true
+		}
+	}
+	head.Changes = head.Changes[:0:0]
+	for path := range paths {
+		head.Changes = append(head.Changes, path)
+	}
+	slices.Sort(head.Changes)
+}
+
+// below returns the commits below the first that are not covered. The first commit's own state says what it lacks.
+func below(judge *policy.Delivery, commits []Commit) (gaps []Gap) {
+	covering := newDelivered(commits).coverings(judge)
+	for i := range commits[1:] {
 		c := &commits[i+1]
 		if !c.Known {
 			gaps = append(gaps, Gap{Commit: c.SHA})
@@ -51,66 +98,125 @@ func Gaps(judge *policy.Delivery, commits []Commit) (gaps []Gap) {
 	return gaps
 }
 
-// A delivered is the history of a delivery.
+// A delivered is the history of a delivery. Its commits are numbered by their position.
 type delivered struct {
 	commits []Commit
-	at      map[string]int // the position of each commit
+	at      map[string]int // the number of each commit
+	parents [][]int        // those of the delivery
+	// rank has no commit before its children.
+	rank []int
 }
 
-// coverings returns, by position, the evidence that covers a commit: the range of each has it.
-func (d *delivered) coverings(judge *policy.Delivery) [][]policy.Covering {
-	covering := make([][]policy.Covering, len(d.commits))
+func newDelivered(commits []Commit) *delivered {
+	n := len(commits)
+	d := &delivered{commits: commits, at: make(map[string]int, n), parents: make([][]int, n), rank: make([]int, n)}
+	for i := range commits {
+		d.at[commits[i].SHA] = i
+	}
+	children := make([]int, n)
+	for i := range commits {
+		for _, parent := range commits[i].Parents {
+			if at, ok := d.at[parent]; ok {
+				d.parents[i] = append(d.parents[i], at)
+				children[at]++
+			}
+		}
+	}
+
+	var next []int
+	for i := range commits {
+		if children[i] == 0 {
+			next = append(next, i)
+		}
+	}
+	for rank := 0; len(next) > 0; rank++ {
+		i := next[len(next)-1]
+		next = next[:len(next)-1]
+		d.rank[i] = rank
+		for _, at := range d.parents[i] {
+			if children[at]--; children[at] == 0 {
+				next = append(next, at)
+			}
+		}
+	}
+	return d
+}
+
+// maxCoverings limits the evidence of other commits that is looked at for each commit.
+const maxCoverings = 100
+
+// coverings returns, by number, the evidence that covers a commit: the range of each has it.
+func (d *delivered) coverings(judge *policy.Delivery) [][]*policy.Covering {
+	covering := make([][]*policy.Covering, len(d.commits))
 	for head := range d.commits {
 		if d.commits[head].Facts == nil {
 			continue
 		}
-		for _, c := range judge.Coverings(*d.commits[head].Facts) {
-			for _, i := range d.between(c.From, head) {
-				covering[i] = append(covering[i], c)
+		list := judge.Coverings(*d.commits[head].Facts)
+		for n := range list {
+			for _, i := range d.between(list[n].From, head) {
+				if len(covering[i]) < maxCoverings {
+					covering[i] = append(covering[i], &list[n])
+				}
 			}
 		}
 	}
 	return covering
 }
 
-// between returns the positions of the commits that lead to the one at a position and not to another one. If that is
-// not of the delivery, nothing of the delivery leads to it: it runs already, or leads to what does.
+// between returns the numbers of the commits that lead to a head and not to another one. If that is not of the
+// delivery, nothing of the delivery leads to it: it ran already, or leads to what did.
 func (d *delivered) between(from string, head int) (list []int) {
-	seen := make(map[int]bool)
+	w := &walk{rank: d.rank, isBefore: make(map[int]bool)}
+	w.add(head, false)
 	if at, ok := d.at[from]; ok {
-		d.visit(at, seen, func(int) {})
+		w.add(at, true)
 	}
-	d.visit(head, seen, func(i int) { list = append(list, i) })
+	for w.ahead > 0 {
+		i := heap.Pop(w).(int)
+		before := w.isBefore[i]
+		if !before {
+			w.ahead--
+			list = append(list, i)
+		}
+		for _, at := range d.parents[i] {
+			w.add(at, before)
+		}
+	}
 	return list
 }
 
-// visit calls note for each commit of the delivery that leads to the one at a position, and was not seen.
-func (d *delivered) visit(from int, seen map[int]bool, note func(i int)) {
-	stack := []int{from}
-	for len(stack) > 0 {
-		i := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if seen[i] {
-			continue
+// A walk visits commits, each after all that it leads to.
+type walk struct {
+	rank, queue []int
+	isBefore    map[int]bool // of those found, whether they are not after the range
+	ahead       int          // how many in the queue are of the range
+}
+
+// add notes that the walk has come to a commit.
+func (w *walk) add(i int, before bool) {
+	was, found := w.isBefore[i]
+	switch {
+	case !found:
+		w.isBefore[i] = before
+		heap.Push(w, i)
+		if !before {
+			w.ahead++
 		}
-		seen[i] = true
-		note(i)
-		for _, parent := range d.commits[i].Parents {
-			if at, ok := d.at[parent]; ok {
-				stack = append(stack, at)
-			}
-		}
+	case before && !was:
+		w.isBefore[i] = true
+		w.ahead--
 	}
 }
 
-// Reasons says why the commit is not covered.
-func (g *Gap) Reasons() []string {
-	if g.Lacking == nil {
-		return []string{"its object is not known (to send it, run ledgerd commit register in a clone)"}
-	}
-	reasons := make([]string, len(g.Lacking))
-	for i := range g.Lacking {
-		reasons[i] = g.Lacking[i].Reason
-	}
-	return reasons
+func (w *walk) Len() int           { return len(w.queue) }
+func (w *walk) Less(i, j int) bool { return w.rank[w.queue[i]] < w.rank[w.queue[j]] }
+func (w *walk) Swap(i, j int)      { w.queue[i], w.queue[j] = w.queue[j], w.queue[i] }
+func (w *walk) Push(i any)         { w.queue = append(w.queue, i.(int)) }
+
+func (w *walk) Pop() any {
+	last := len(w.queue) - 1
+	i := w.queue[last]
+	w.queue = w.queue[:last]
+	return i
 }

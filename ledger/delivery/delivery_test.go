@@ -29,9 +29,10 @@ type story struct {
 	// history has a commit in each line: its author, its name and its parents. A commit in no line is not known.
 	history []string
 	// said has statements in the order in which they were recorded, such as "rita approves t2 since m0".
-	said       []string
-	base, head string
-	want       string
+	said []string
+	// ran has the commits that ran before.
+	ran, head string
+	want      string
 }
 
 // A teller tells a story.
@@ -172,7 +173,11 @@ func (k *teller) gaps() string {
 		text = contract
 	}
 	c := must.Get(policy.Parse([]byte(text)))(k.t)
-	list, complete, err := lineage.Delivery(k.graph, k.story.base, k.story.head)
+	ran := make(map[string]bool)
+	for sha := range strings.FieldsSeq(k.story.ran) {
+		ran[sha] = true
+	}
+	list, complete, err := lineage.Delivery(k.graph, k.story.head, ran)
 	if err != nil || !complete {
 		k.t.Fatalf("%t, %v", complete, err)
 	}
@@ -180,9 +185,11 @@ func (k *teller) gaps() string {
 	for i, shipped := range list {
 		commits[i] = Commit{shipped, k.facts[shipped.SHA]}
 	}
+	commits[0].Facts = k.of(k.story.head)
 
 	var names []string
-	for _, gap := range Gaps(c.Delivery(*k.of(k.story.head), now), commits) {
+	_, gaps := Judge(&c, commits, true, now)
+	for _, gap := range gaps {
 		if gap.Lacking == nil {
 			gap.Commit += "?"
 		}
@@ -200,112 +207,115 @@ func TestGaps(t *testing.T) {
 	tested := "ci tests c"
 	for name, s := range map[string]story{
 		"a commit that nobody has reviewed is below": {
-			history: branch, said: []string{tested, "rita approves c since m2"}, base: "m1", want: "m2"},
+			history: branch, said: []string{tested, "rita approves c since m2"}, ran: "m1", want: "m2"},
 		"everything is reviewed": {
-			history: branch, said: []string{"rita approves m2 since m1", tested, "rita approves c since m2"}, base: "m1"},
+			history: branch, said: []string{"rita approves m2 since m1", tested, "rita approves c since m2"}, ran: "m1"},
 		"the review of the tip is about all": {
-			history: branch, said: []string{tested, "rita approves c since m1"}, base: "m1"},
+			history: branch, said: []string{tested, "rita approves c since m1"}, ran: "m1"},
 		"the review of the tip is about itself": {
-			history: branch, said: []string{tested, "rita approves c"}, base: "m1", want: "m2"},
+			history: branch, said: []string{tested, "rita approves c"}, ran: "m1", want: "m2"},
 		"a review without a base is about its commit": {
-			history: branch, said: []string{"rita approves m2", tested, "rita approves c"}, base: "m1"},
+			history: branch, said: []string{"rita approves m2", tested, "rita approves c"}, ran: "m1"},
 		"the range starts too early, at a commit of the reviewer": {
 			history: []string{"max m0", "rita m1 m0", "max m2 m1", "max c m2"},
-			said:    []string{tested, "sue approves c", "rita approves c since m0"}, base: "m0", want: "m2 m1"},
+			said:    []string{tested, "sue approves c", "rita approves c since m0"}, ran: "m0", want: "m2 m1"},
 		"the range starts before what runs": {
-			history: branch, said: []string{tested, "rita approves c since m0"}, base: "m1"},
+			history: branch, said: []string{tested, "rita approves c since m0"}, ran: "m1"},
 		"the range of a later commit is of no help": {
 			history: append(branch, "max d c"), said: []string{tested, "rita approves c since m2", "rita approves d since m1"},
-			base: "m1", want: "m2"},
+			ran: "m1", want: "m2"},
 
 		"a merge commit, claimed to be clean": {
 			history: []string{"max m0", "tom t1 m0", "tom t2 t1", "max m1 m0", "max m2 m1 t2", "max c m2"},
 			said: []string{"rita approves m1 since m0", "rita approves t2 since m0", "queue merge m2 of t2 on m1", tested,
-				"rita approves c since m2"}, base: "m0"},
+				"rita approves c since m2"}, ran: "m0"},
 		"a merge commit without a claim": {
 			history: []string{"max m0", "tom t1 m0", "max m1 m0", "max m2 m1 t1", "max c m2"},
 			said: []string{"rita approves m1 since m0", "rita approves t1 since m0", tested,
-				"rita approves c since m2"}, base: "m0", want: "m2"},
+				"rita approves c since m2"}, ran: "m0", want: "m2"},
 		"a merge commit, claimed by somebody": {
 			history: []string{"max m0", "tom t1 m0", "max m1 m0", "max m2 m1 t1", "max c m2"},
 			said: []string{"rita approves m1 since m0", "rita approves t1 since m0", "eve merge m2 of t1 on m1", tested,
-				"rita approves c since m2"}, base: "m0", want: "m2"},
+				"rita approves c since m2"}, ran: "m0", want: "m2"},
 		"a clean merge of what is not reviewed": {
 			history: []string{"max m0", "tom t1 m0", "tom t2 t1", "max m1 m0", "max m2 m1 t2", "max c m2"},
 			said: []string{"rita approves m1 since m0", "rita approves t2 since t1", "queue merge m2 of t2 on m1", tested,
-				"rita approves c since m2"}, base: "m0", want: "t1"},
+				"rita approves c since m2"}, ran: "m0", want: "t1"},
 		"a squash": {
 			history: branch, said: []string{"rita approves t2 since m0", "queue squash m2 of t2 on m1", tested,
-				"rita approves c since m2"}, base: "m1"},
+				"rita approves c since m2"}, ran: "m1"},
 		"a squash on top of a gap is none": {
 			history: branch, said: []string{"rita approves t2 since m0", "queue squash m2 of t2 on m1", tested,
-				"rita approves c since m2"}, base: "m0", want: "m1"},
+				"rita approves c since m2"}, ran: "m0", want: "m1"},
 		"a squash of a branch on top of another one": {
 			history: branch, said: []string{"rita approves t2 since t1", "queue squash m2 of t2 on m1", tested,
-				"rita approves c since m2"}, base: "m1", want: "m2"},
+				"rita approves c since m2"}, ran: "m1", want: "m2"},
 		"a rebase": {
 			history: []string{"max m0", "tom t1 m0", "tom t2 t1", "max m1 m0", "tom r1 m1", "tom r2 r1", "max c r2"},
 			said: []string{"rita approves m1 since m0", "rita approves t2 since m0", "queue rebase r2 of t2 on m1", tested,
-				"rita approves c since r2"}, base: "m0"},
+				"rita approves c since r2"}, ran: "m0"},
 		"a rebase that brought a commit of the reviewer": {
 			history: []string{"max m0", "tom t1 m0", "tom t2 t1", "max m1 m0", "rita r1 m1", "tom r2 r1", "max c r2"},
 			said: []string{"rita approves m1 since m0", "rita approves t2 since m0", "queue rebase r2 of t2 on m1", tested,
-				"rita approves c since r2"}, base: "m0", want: "r2 r1"},
+				"rita approves c since r2"}, ran: "m0", want: "r2 r1"},
 		"tests that carry to the head, and reviewers of others": {
 			history: []string{"max m0", "max m1 m0", "max m2 m1", "max t m1", "max c m2"},
 			said:    []string{"ci tests t", "x copies c of t", "rita approves m2 since m1", "rita approves c since m2"},
-			base:    "m1", contract: strings.Replace(contract, `"predicate":"test:*"`, `"predicate":"test:*","carry":["tree"]`, 1)},
+			ran:     "m1", contract: strings.Replace(contract, `"predicate":"test:*"`, `"predicate":"test:*","carry":["tree"]`, 1)},
 		"a test of a commit below, which is later than that of the head": {
 			history: branch, said: []string{tested, "rita approves c since m2", "rita approves m2 since m1", "ci tests m2"},
-			base: "m1"},
+			ran: "m1"},
 		"the head is not known": {
-			history: branch[:5], said: []string{tested, "rita approves c"}, base: "m1", want: "c?"},
+			history: branch[:5], said: []string{tested, "rita approves c"}, ran: "m1", want: "c?"},
 		"a copy with the same tree covers what leads to it": {
 			history: []string{"max m0", "tom t1 m0", "tom t2 t1", "tom r1 m0", "tom r2 r1", "max c r2"},
-			said:    []string{"rita approves t2 since m0", "x copies r2 of t2", tested, "sue approves c since r2"}, base: "m0"},
+			said:    []string{"rita approves t2 since m0", "x copies r2 of t2", tested, "sue approves c since r2"}, ran: "m0"},
 		"a copy with the same tree, with a commit of the reviewer": {
 			history: []string{"max m0", "tom t1 m0", "tom t2 t1", "rita r1 m0", "tom r2 r1", "max c r2"},
 			said:    []string{"rita approves t2 since m0", "x copies r2 of t2", tested, "sue approves c since r2"},
-			base:    "m0", want: "r1"},
+			ran:     "m0", want: "r1"},
 
 		"a reviewer of their own inner commit": {
 			history: []string{"max m0", "rita t1 m0", "tom t2 t1", "max c t2"},
-			said:    []string{"rita approves t2 since m0", tested, "sue approves c since t2"}, base: "m0", want: "t2 t1"},
+			said:    []string{"rita approves t2 since m0", tested, "sue approves c since t2"}, ran: "m0", want: "t2 t1"},
 		"a rejection of a commit below": {
 			history: branch, said: []string{"sue rejects m2", "sue approves c since m2", tested,
-				"rita approves m2 since m1", "sue rejects m2"}, base: "m1", want: "m2"},
+				"rita approves m2 since m1", "sue rejects m2"}, ran: "m1", want: "m2"},
 		"a rejection, and then a review of all by somebody else": {
-			history: branch, said: []string{"sue rejects m2", tested, "rita approves c since m1"}, base: "m1"},
+			history: branch, said: []string{"sue rejects m2", tested, "rita approves c since m1"}, ran: "m1"},
 		"a rejection of what was reviewed before": {
-			history: branch, said: []string{tested, "rita approves c since m1", "sue rejects m2"}, base: "m1", want: "m2"},
+			history: branch, said: []string{tested, "rita approves c since m1", "sue rejects m2"}, ran: "m1", want: "m2"},
 		"an exception covers its commit": {
-			history: branch, said: []string{"boss excuses m2", tested, "rita approves c since m2"}, base: "m1"},
+			history: branch, said: []string{"boss excuses m2", tested, "rita approves c since m2"}, ran: "m1"},
 		"an exception of the tip covers nothing else": {
-			history: branch, said: []string{tested, "boss excuses c"}, base: "m1", want: "m2"},
+			history: branch, said: []string{tested, "boss excuses c"}, ran: "m1", want: "m2"},
 		"who has tested the tip is no reviewer": {
-			history: branch, said: []string{tested, "ci approves m2 since m1", "rita approves c since m2"}, base: "m1",
+			history: branch, said: []string{tested, "ci approves m2 since m1", "rita approves c since m2"}, ran: "m1",
 			want: "m2"},
 		"two reviews of one commit, of which one is needed each": {
 			contract: strings.Replace(contract, `"name":"review"`, `"name":"review","threshold":2`, 1),
 			history:  branch, said: []string{tested, "rita approves m2 since m1", "sue approves c since m1",
-				"rita approves c since m2"}, base: "m1"},
+				"rita approves c since m2"}, ran: "m1"},
 		"one review where two are needed": {
 			contract: strings.Replace(contract, `"name":"review"`, `"name":"review","threshold":2`, 1),
 			history:  branch, said: []string{tested, "rita approves m2 since m1", "rita approves c since m1",
-				"sue approves c since m2"}, base: "m1", want: "m2"},
+				"sue approves c since m2"}, ran: "m1", want: "m2"},
 
 		"nothing runs": {
 			history: branch, said: []string{tested, "rita approves c since m1"}, want: "m1 m0"},
 		"a parent is not known": {
 			history: branch[1:], said: []string{tested, "rita approves c since m1"}, want: "m1 m0?"},
 		"a middle commit, whose harm a later one removes": {
-			history: branch, said: []string{"ci tests m2", tested, "rita approves c since m1"}, base: "m0", head: "m2",
+			history: branch, said: []string{"ci tests m2", tested, "rita approves c since m1"}, ran: "m0", head: "m2",
 			want: "m1"},
-		"an older commit": {
-			history: branch, said: []string{"ci tests m1", "rita approves m1 since m0"}, base: "c", head: "m1"},
+		"a middle commit, whose harm a later one has removed that runs": {
+			history: branch, said: []string{"ci tests m2", "rita approves m2 since m1", "rita approves c since m0"},
+			ran: "m0 c", head: "m2", want: "m1"},
+		"an older commit that ran": {
+			history: branch, said: []string{"ci tests m1", "rita approves m1 since m0"}, ran: "m1 c", head: "m1"},
 		"a policy that asks nothing of changes": {
 			contract: strings.Replace(contract, `"covers":"change",`, "", 1), history: branch, said: []string{tested},
-			base: "m0"},
+			ran: "m0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if s.head == "" {
@@ -322,12 +332,17 @@ func TestGaps(t *testing.T) {
 func TestWhatAppliesIsDecidedForAll(t *testing.T) {
 	c := must.Get(policy.Parse([]byte(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","covers":"change",
 		"paths":["billing/**"]}]}`)))(t)
-	commits := []Commit{{Shipped: lineage.Shipped{SHA: "c", Parents: []string{"b"}, Known: true}},
-		{Shipped: lineage.Shipped{SHA: "b", Known: true}}}
-	for path, want := range map[string]int{"web/a": 0, "billing/a": 1} {
-		head := policy.Facts{Attested: true, HasChanges: true, Changes: []string{"web/b", path}}
-		if gaps := Gaps(c.Delivery(head, now), commits); len(gaps) != want {
+	for path, want := range map[string]int{"web/a": 0, "billing/a": 2} {
+		commits := []Commit{
+			{lineage.Shipped{SHA: "c", Parents: []string{"b"}, Known: true},
+				&policy.Facts{Attested: true, HasChanges: true, Changes: []string{"web/b"}}},
+			{lineage.Shipped{SHA: "b", Known: true}, &policy.Facts{Attested: true, HasChanges: true, Changes: []string{path}}},
+		}
+		if _, gaps := Judge(&c, commits, true, now); len(gaps) != want {
 			t.Errorf("%s: gaps %+v, want %d", path, gaps, want)
+		}
+		if _, gaps := Judge(&c, commits, false, now); len(gaps) != 2 {
+			t.Errorf("%s next to what runs: gaps %+v, want all", path, gaps)
 		}
 	}
 }

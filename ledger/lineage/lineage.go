@@ -100,20 +100,40 @@ type Shipped struct {
 	Known bool
 }
 
-// Delivery returns what a deployment of a commit, the head, ships where the base runs: the head itself, which is the
-// first, and all that leads to it and not to the base. Without a base, which is then empty, it is all that leads to the
-// head. It reports false if the walk is too long.
-func Delivery(g Graph, base, head string) (list []Shipped, complete bool, err error) {
+// MaxShipped limits the commits of a delivery.
+const MaxShipped = 10_000
+
+// Delivery returns what a deployment of a commit, the head, ships where others ran before it: the head itself, which is
+// the first, and all that leads to it and not to any of those that it contains. If it contains none of them, that is
+// all that leads to the head. It reports false if they are more than MaxShipped, or if finding them takes a walk to
+// more than twice as many.
+func Delivery(g Graph, head string, ran map[string]bool) (list []Shipped, complete bool, err error) {
 	w := newWalk(g)
-	if complete, err = w.divide(head, base); err != nil || !complete {
+	if err := w.mark(head, fromHead); err != nil {
 		return nil, false, err
 	}
+	for w.ahead > 0 {
+		if len(w.commits) > 2*MaxShipped {
+			return nil, false, nil
+		}
+		c := w.pop()
+		for _, parent := range c.Parents {
+			from := c.from
+			if ran[c.sha] || ran[parent] {
+				from |= fromBase
+			}
+			if err := w.mark(parent, from); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+
 	for _, sha := range w.order {
-		if c := w.commits[sha]; c.from == fromHead || sha == head {
+		if c := w.commits[sha]; c.from == fromHead {
 			list = append(list, Shipped{sha, c.Parents, c.known})
 		}
 	}
-	return list, true, nil
+	return list, len(list) <= MaxShipped, nil
 }
 
 // Ahead returns the commits that lead to a commit, the head, and are not known to lead to any of the others. The head
@@ -190,6 +210,7 @@ const (
 // A visited is a commit that a walk has come to.
 type visited struct {
 	Node
+	sha    string
 	known  bool
 	from   origin
 	queued bool
@@ -261,7 +282,7 @@ func (w *walk) knowsAll() bool {
 func (w *walk) mark(sha string, from origin) error {
 	c := w.commits[sha]
 	if c == nil {
-		c = new(visited)
+		c = &visited{sha: sha}
 		var err error
 		if c.Node, c.known, err = w.graph(sha); err != nil {
 			return err

@@ -67,27 +67,37 @@ func TestBetween(t *testing.T) {
 
 func TestDelivery(t *testing.T) {
 	for name, test := range map[string]struct {
-		history    []string
-		base, head string
-		want       string // a commit that is not known has a "?"
+		history []string
+		ran     string
+		head    string
+		want    string // a commit that is not known has a "?"
 	}{
-		"the next commit":                {[]string{"m0", "m1 m0"}, "m0", "m1", "m1"},
-		"several":                        {[]string{"m0", "m1 m0", "m2 m1"}, "m0", "m2", "m2 m1"},
-		"what runs, again":               {[]string{"m0", "m1 m0"}, "m1", "m1", "m1"},
-		"an older commit":                {[]string{"m0", "m1 m0", "m2 m1"}, "m2", "m0", "m0"},
-		"a branch that was merged":       {[]string{"m0", "t1 m0", "m1 m0", "m2 m1 t1"}, "m0", "m2", "m2 m1 t1"},
-		"a hotfix next to what runs":     {[]string{"m0", "m1 m0", "h1 m0", "h2 h1"}, "m1", "h2", "h2 h1"},
-		"after a hotfix, the mainline":   {[]string{"m0", "m1 m0", "h1 m0", "m2 m1"}, "h1", "m2", "m2 m1"},
-		"nothing runs":                   {[]string{"m0", "m1 m0"}, "", "m1", "m1 m0"},
-		"a parent is not known":          {[]string{"m1 m0", "m2 m1"}, "", "m2", "m2 m1 m0?"},
-		"what runs is not known":         {[]string{"m1 m0", "m2 m1"}, "m0", "m2", "m2 m1"},
-		"what runs is in another place":  {[]string{"m1 m0", "m2 m1"}, "x", "m2", "m2 m1 m0?"},
-		"the head is not known":          {[]string{"m0"}, "m0", "m1", "m1?"},
-		"an unrelated history":           {[]string{"x0", "x1 x0", "m0", "m1 m0"}, "x1", "m1", "m1 m0"},
-		"a parent below what runs comes": {[]string{"m0", "m1 m0", "t1 m0", "m2 m1", "u m2 t1"}, "m2", "u", "u t1"},
+		"the next commit":                   {[]string{"m0", "m1 m0"}, "m0", "m1", "m1"},
+		"several":                           {[]string{"m0", "m1 m0", "m2 m1"}, "m0", "m2", "m2 m1"},
+		"what runs, again":                  {[]string{"m0", "m1 m0"}, "m1", "m1", "m1"},
+		"an older commit that ran":          {[]string{"m0", "m1 m0", "m2 m1"}, "m0 m2", "m0", "m0"},
+		"an older commit that never ran":    {[]string{"m0", "m1 m0", "m2 m1", "m3 m2"}, "m0 m3", "m2", "m2 m1"},
+		"a branch that was merged":          {[]string{"m0", "t1 m0", "m1 m0", "m2 m1 t1"}, "m0", "m2", "m2 m1 t1"},
+		"a hotfix of what ran":              {[]string{"m0", "m1 m0", "h1 m0", "h2 h1"}, "m0 m1", "h2", "h2 h1"},
+		"a hotfix of what never ran":        {[]string{"m0", "m1 m0", "m2 m1", "h m1"}, "m0 m2", "h", "h m1"},
+		"after a hotfix, the mainline":      {[]string{"m0", "m1 m0", "h1 m0", "m2 m1"}, "m0 h1", "m2", "m2 m1"},
+		"a merge of two releases":           {[]string{"m0", "m1 m0", "h1 m0", "h2 h1", "m2 m1 h2"}, "m1 h1", "m2", "m2 h2"},
+		"nothing runs":                      {[]string{"m0", "m1 m0"}, "", "m1", "m1 m0"},
+		"a parent is not known":             {[]string{"m1 m0", "m2 m1"}, "", "m2", "m2 m1 m0?"},
+		"the object of what runs is not":    {[]string{"m1 m0", "m2 m1"}, "m0", "m2", "m2 m1"},
+		"what runs is in another place":     {[]string{"m1 m0", "m2 m1"}, "x", "m2", "m2 m1 m0?"},
+		"the head is not known":             {[]string{"m0"}, "m0", "m1", "m1?"},
+		"an unrelated history":              {[]string{"x0", "x1 x0", "m0", "m1 m0"}, "x1", "m1", "m1 m0"},
+		"a parent below what runs comes":    {[]string{"m0", "m1 m0", "t1 m0", "m2 m1", "u m2 t1"}, "m2", "u", "u t1"},
+		"what runs is found on a long way":  {[]string{"m0", "m1 m0", "a m1", "b a", "c b m0"}, "m1", "c", "c b a"},
+		"what runs is the younger by clock": {[]string{"m1 m0", "m2 m1", "m0"}, "m0", "m2", "m2 m1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			list, complete, err := Delivery(history(test.history...), test.base, test.head)
+			ran := make(map[string]bool)
+			for sha := range strings.FieldsSeq(test.ran) {
+				ran[sha] = true
+			}
+			list, complete, err := Delivery(history(test.history...), test.head, ran)
 			must.OK(t, err)
 			var got []string
 			for _, c := range list {
@@ -97,7 +107,7 @@ func TestDelivery(t *testing.T) {
 				got = append(got, c.SHA)
 			}
 			if !complete || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(strings.FieldsSeq(test.want))) {
-				t.Errorf("%s where %s runs: %q, %t, want %q", test.head, test.base, got, complete, test.want)
+				t.Errorf("%s where %s ran: %q, %t, want %q", test.head, test.ran, got, complete, test.want)
 			}
 			if list[0].SHA != test.head {
 				t.Errorf("the first is %s", list[0].SHA)
@@ -209,7 +219,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		t.Errorf("%t, %v after %d commits", known, err, asked)
 	}
 	asked = 0
-	if _, complete, err := Delivery(endless, "", "head"); complete || err != nil || asked > MaxCommits+3 {
+	if _, complete, err := Delivery(endless, "head", nil); complete || err != nil || asked > 2*MaxShipped+3 {
 		t.Errorf("%t, %v after %d commits", complete, err, asked)
 	}
 }

@@ -7,10 +7,16 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 )
 
-// Delivers reports whether a deployment with the predicate counts only if all commits that it ships are covered.
-func (c *Contract) Delivers(predicate string) bool {
+// DeliversTo reports whether a deployment to an environment counts only if all commits that it ships are covered.
+func (c *Contract) DeliversTo(environment string) bool {
+	e := Evidence{Predicate: ledger.EnvironmentPredicate(environment), PredicateType: ledger.ResultType}
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Delivery && r.isAbout(&e) })
+}
+
+// Delivers reports whether e is a deployment that counts only if all commits that it ships are covered.
+func (c *Contract) Delivers(e *Evidence) bool {
 	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool {
-		return r.Delivery && r.isAbout(&Evidence{Predicate: predicate, PredicateType: ledger.ResultType})
+		return r.Delivery && r.isAbout(e) && slices.Contains(r.Accept, e.Status)
 	})
 }
 
@@ -27,8 +33,8 @@ type Delivery struct {
 	now    ledger.Time
 	scopes []scope
 	head   *evaluation
-	// byHead is what counts for the head, which speaks for the tree of all.
-	byHead []Covering
+	// byHead is what counts for the head, which speaks for the tree of all: who reviews must be others, by distinct_from.
+	byHead []*Covering
 }
 
 // A Covering is evidence that counts for a requirement and covers commits before the one that it was recorded for.
@@ -44,12 +50,15 @@ type Covering struct {
 // but with the paths that all of them change.
 func (c *Contract) Delivery(f Facts, now ledger.Time) *Delivery {
 	d := &Delivery{c: c, now: now, scopes: c.scopes(&f), head: c.evaluate(&f, now)}
+	if !slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return len(r.DistinctFrom) > 0 }) {
+		return d
+	}
 	for i := range c.Requirements {
 		for at, verdict := range d.head.decisions[i].verdicts {
 			if verdict == counts && !d.asks(i) {
 				e := d.head.f.Evidence[at]
 				e.Source = 0 // it is the head's, whatever it is about
-				d.byHead = append(d.byHead, Covering{Evidence: e, requirement: i})
+				d.byHead = append(d.byHead, &Covering{Evidence: e, requirement: i})
 			}
 		}
 	}
@@ -115,7 +124,7 @@ func (v *evaluation) coversFrom(i, at int) (from []string) {
 
 // Lacking returns the requirements that a commit of the delivery does not meet, with the reasons. It is covered if
 // there are none. coverings have the evidence of all commits whose range has this one.
-func (d *Delivery) Lacking(f Facts, coverings []Covering) (list []ledger.RequirementStatus) {
+func (d *Delivery) Lacking(f Facts, coverings []*Covering) (list []ledger.RequirementStatus) {
 	v := d.c.evaluateIn(&f, d.now, d, coverings)
 	for i := range d.c.Requirements {
 		if decision := &v.decisions[i]; d.asks(i) && decision.applies && !decision.met && !v.isCleanMerge(i) {
@@ -150,14 +159,14 @@ func (d *Delivery) Head() (standing ledger.State, lacking []ledger.RequirementSt
 }
 
 // cover adds the evidence that covers a commit of a delivery to its own.
-func (v *evaluation) cover(d *Delivery, coverings []Covering) {
+func (v *evaluation) cover(d *Delivery, coverings []*Covering) {
 	v.delivery, v.plain = d, len(v.f.Evidence)
 	v.f.Evidence = slices.Clip(v.f.Evidence)
-	for _, list := range [][]Covering{d.byHead, coverings} {
-		for i := range list {
-			v.f.Evidence = append(v.f.Evidence, list[i].Evidence)
+	for _, list := range [][]*Covering{d.byHead, coverings} {
+		for _, c := range list {
+			v.f.Evidence = append(v.f.Evidence, c.Evidence)
 			var counts assign.Set
-			counts.Add(list[i].requirement)
+			counts.Add(c.requirement)
 			v.covers = append(v.covers, counts)
 		}
 	}

@@ -100,7 +100,7 @@ func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 
 // evaluateIn is like evaluate, for a commit of a delivery that evidence of other commits covers. Without a delivery, it
 // is about the commit alone.
-func (c *Contract) evaluateIn(f *Facts, now ledger.Time, d *Delivery, coverings []Covering) *evaluation {
+func (c *Contract) evaluateIn(f *Facts, now ledger.Time, d *Delivery, coverings []*Covering) *evaluation {
 	evidence, statements := withoutStatements(Latest(f.Evidence))
 	f.Evidence = evidence
 	own := len(f.Evidence)
@@ -206,7 +206,8 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 		verdict := v.verdict(i, at)
 		d.verdicts[at] = verdict
 		d.blocked = d.blocked || verdict == blocks
-		hasAccepted = hasAccepted || v.statuses[at]&d.accept != 0 && !v.isUndone(&v.f.Evidence[at])
+		e := &v.f.Evidence[at]
+		hasAccepted = hasAccepted || v.statuses[at]&d.accept != 0 && !v.isUndone(e) && (!r.Delivery || e.WhilePromotable)
 	}
 	d.blocked = d.blocked || len(v.shutting(i)) > 0
 	v.withoutOthers(i, about)
@@ -218,7 +219,7 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 
 	if d.exception = v.c.Exceptions.inForce(v.f.Exceptions, r.Name, v.now); d.exception != nil {
 		d.expires = earlier(d.expires, d.exception.Until)
-		// No exception makes a commit DEPLOYED that nobody has deployed.
+		// No exception makes a commit DEPLOYED that nobody has deployed, or fills the gaps of a delivery.
 		if r.State != ledger.Deployed || hasAccepted {
 			d.filled = 1
 		}

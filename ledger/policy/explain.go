@@ -217,7 +217,7 @@ func (v *evaluation) treeReason(r *Requirement) string {
 	var list []string
 	for at := v.carrying.own; at < len(v.f.Evidence); at++ {
 		e := &v.f.Evidence[at]
-		if v.carrying.trees[e.Source-1] && r.isAbout(e) && !v.carrying.carriesByTree(r, e) {
+		if e.Source != 0 && v.carrying.trees[e.Source-1] && r.isAbout(e) && !v.carrying.carriesByTree(r, e) {
 			list = append(list, ledger.Short(v.f.Sources[e.Source-1].Commit))
 		}
 	}

@@ -292,7 +292,8 @@ func (k *contractCheck) covers(field string, name *string) Coverage {
 // delivery validates that only deployments are asked for all that they ship.
 func (k *contractCheck) delivery(field string, doc *requirementDocument) bool {
 	prefix := ledger.EnvironmentPredicate("")
-	isDeployment := doc.State == ledger.Deployed.String() && strings.HasPrefix(doc.Predicate, prefix)
+	isDeployment := doc.State == ledger.Deployed.String() && strings.HasPrefix(doc.Predicate, prefix) &&
+		doc.Predicate != prefix && !IsTypePattern(doc.Predicate)
 	if doc.Delivery && !isDeployment {
 		k.Fault(field, "is only for requirements for DEPLOYED with a predicate deploy:NAME")
 	}

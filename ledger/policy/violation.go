@@ -94,12 +94,14 @@ func (c Contract) IsDeployment(e Evidence) bool {
 }
 
 // Excused returns the DEPLOYED requirements of a commit for which the exception with the
-// given id stands in at the time now.
-func (c Contract) Excused(f Facts, now ledger.Time, exception string) []Requirement {
-	var excused []Requirement
-	for i, s := range c.Derive(f, now).Requirements[:len(c.Requirements)] {
-		if s.State == ledger.Deployed && s.Exception != nil && s.Exception.Attestation == exception {
-			excused = append(excused, c.Requirements[i])
+// given id stands in at the time now. It stands in for no deployment that ships what is not covered.
+func (c Contract) Excused(f Facts, now ledger.Time, exception string) (excused []Requirement) {
+	v := c.evaluate(&f, now)
+	for i := range v.decisions {
+		r, d := c.Requirements[i], &v.decisions[i]
+		if r.State == ledger.Deployed && d.exception != nil && d.exception.Attestation == exception &&
+			(d.filled > 0 || !r.Delivery) {
+			excused = append(excused, r)
 		}
 	}
 	return excused

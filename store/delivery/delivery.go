@@ -9,7 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/delivery"
 	"github.com/ledgerd/ledgerd/ledger/lineage"
-	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/history"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -25,17 +24,23 @@ type Deliveries struct {
 // New returns the room of a database.
 func New(fa *facts.Facts, h *history.History) *Deliveries { return &Deliveries{fa, h} }
 
-// Of returns what a deployment of a commit, whose facts were gathered, ships to an environment where the base runs. The
-// base is empty if it is not known what runs.
-func (de *Deliveries) Of(rd txn.Reader, s *facts.Commit, environment, base string) (*ledger.Delivery, error) {
+// A Query asks what a deployment to an environment ships.
+type Query struct {
+	Environment string
+	Base        string          // what runs there; empty if that is not known
+	Ran         map[string]bool // with what ran there before
+}
+
+// Of returns what a deployment of a commit, whose facts were gathered, ships.
+func (de *Deliveries) Of(rd txn.Reader, s *facts.Commit, q Query) (*ledger.Delivery, error) {
 	past := de.history.Of(rd, s.RepoID)
-	list, complete, err := lineage.Delivery(past.Node, base, s.SHA)
+	list, complete, err := lineage.Delivery(past.Node, s.SHA, q.Ran)
 	if err != nil {
 		return nil, fmt.Errorf("find what a deployment of %s ships: %w", s.SHA, err)
 	}
-	d := &ledger.Delivery{Environment: environment, Commits: len(list), Gaps: []ledger.Gap{}}
+	d := &ledger.Delivery{Environment: q.Environment, Commits: len(list), Gaps: []ledger.Gap{}}
 	if !complete {
-		d.TooLong, d.Commits, d.Uncovered = true, lineage.MaxCommits, lineage.MaxCommits
+		d.TooLong, d.Commits, d.Uncovered = true, lineage.MaxShipped, lineage.MaxShipped
 		return d, nil
 	}
 
@@ -43,20 +48,14 @@ func (de *Deliveries) Of(rd txn.Reader, s *facts.Commit, environment, base strin
 	if err != nil {
 		return nil, fmt.Errorf("read what a deployment of %s ships: %w", s.SHA, err)
 	}
-	head := s.Facts
+	follows := true
 	if s.Deriver.Contract.NeedsChanges() {
-		if err := de.addChanges(past, base, &head, commits); err != nil {
+		if follows, _, err = past.IsAncestor(q.Base, s.SHA); err != nil {
 			return nil, err
 		}
 	}
-	contract := s.Deriver.Contract
-	judge := contract.Delivery(head, rd.Now)
-	gaps := delivery.Gaps(judge, commits)
-	var lacking []ledger.RequirementStatus
-	d.Standing, lacking = judge.Head()
-	if own, _ := contract.Standing(s.Facts, rd.Now); d.Standing < own { // by what applies to all alone
-		gaps = append([]delivery.Gap{{Commit: s.SHA, Lacking: lacking}}, gaps...)
-	}
+	var gaps []delivery.Gap
+	d.Standing, gaps = delivery.Judge(s.Deriver.Contract, commits, follows, rd.Now)
 	d.Uncovered = len(gaps)
 	return d, de.addGaps(past, d, gaps[:min(len(gaps), ledger.MaxGaps)], known)
 }
@@ -103,32 +102,6 @@ func (de *Deliveries) gatherSome(rd txn.Reader, head *facts.Commit, list []linea
 		known[s.SHA] = s
 	}
 	return de.facts.Gather(rd, registered)
-}
-
-// addChanges sets which paths all commits of a delivery change. If that is not known of any of them, or if what runs
-// does not lead to the head, they may change any path.
-func (de *Deliveries) addChanges(p history.Past, base string, head *policy.Facts, commits []delivery.Commit) error {
-	follows, _, err := p.IsAncestor(base, commits[0].SHA)
-	if err != nil {
-		return err
-	}
-	paths := make(map[string]bool)
-	for _, c := range commits {
-		if !follows || c.Facts == nil || !c.Facts.HasChanges {
-			head.HasChanges = false
-			return nil
-		}
-		head.ManyChanges = head.ManyChanges || c.Facts.ManyChanges
-		for _, path := range c.Facts.Changes {
-			paths[path] = true
-		}
-	}
-	head.Changes = head.Changes[:0:0]
-	for path := range paths {
-		head.Changes = append(head.Changes, path)
-	}
-	slices.Sort(head.Changes)
-	return nil
 }
 
 // addGaps adds gaps to a delivery, with what the ledger knows of their commits.

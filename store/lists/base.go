@@ -31,12 +31,12 @@ type Base struct {
 	Subject  string
 	TreeID   int64
 
-	signerID int64
+	signerID, predicateID int64
 }
 
-// maxDistrusted limits the attestations about what runs in an environment that are skipped because their signers are
-// distrusted. If there are more, what runs is not known.
-const maxDistrusted = 100
+// maxRan limits the deployments to an environment that are looked at, the newest ones. If the signers of all are
+// distrusted, what runs is not known.
+const maxRan = 100
 
 // An Environment is an environment of a repo.
 type Environment struct {
@@ -56,18 +56,59 @@ func (li *Lists) Base(rd txn.Reader, e Environment) (b Base, examined int, err e
 		}
 	}
 	b, examined, err = li.newest(rd, e.RepoID, e.PredicateID)
-	if err != nil || b.CommitID != 0 || examined == maxDistrusted {
+	if err != nil || b.CommitID != 0 || examined == maxRan {
 		return b, examined, err
 	}
-
-	id, err := li.signers.RowOf(rd, signers.PredicateOf(e.OrgID, ledger.BaselinePredicate(e.Name)))
-	if err != nil || id == 0 {
-		return b, examined, err
-	}
-	b, n, err := li.newest(rd, e.RepoID, id)
-	b.IsBaseline = b.CommitID != 0
+	b, n, err := li.baseline(rd, e)
 	return b, examined + n, err
 }
+
+// baseline returns the newest baseline of an environment.
+func (li *Lists) baseline(rd txn.Reader, e Environment) (b Base, examined int, err error) {
+	id, err := li.signers.RowOf(rd, signers.PredicateOf(e.OrgID, ledger.BaselinePredicate(e.Name)))
+	if err != nil || id == 0 {
+		return b, 0, err
+	}
+	b, examined, err = li.newest(rd, e.RepoID, id)
+	b.IsBaseline = b.CommitID != 0
+	return b, examined, err
+}
+
+// ran returns the commits that run or ran in an environment, by their newest deployments that count and were not rolled
+// back, and by its newest baseline. The base is what runs.
+func (li *Lists) ran(rd txn.Reader, e Environment) (base Base, commits map[string]bool, err error) {
+	if base, _, err = li.Base(rd, e); err != nil || base.CommitID == 0 {
+		return base, nil, err
+	}
+	commits = map[string]bool{base.Commit: true}
+	if base.IsBaseline {
+		return base, commits, nil
+	}
+	before, _, err := li.baseline(rd, e)
+	if err != nil {
+		return base, nil, err
+	}
+	commits[before.Commit] = true
+
+	err = rd.Each(func(row txn.Scanner) error {
+		var sha string
+		var isTrusted bool
+		err := row.Scan(&sha, &isTrusted)
+		commits[sha] = commits[sha] || isTrusted
+		return err
+	}, "SELECT c.sha,"+facts.IsTrusted+joinRan+" LIMIT ?", e.RepoID, base.predicateID, maxRan)
+	if err != nil {
+		return base, nil, fmt.Errorf("read what ran: %w", err)
+	}
+	return base, commits, nil
+}
+
+// joinRan joins the deployments to an environment that were not rolled back, the newest first, with their attestations
+// and commits.
+const joinRan = `
+FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
+/*+ordered*/ JOIN commits c ON c.id = d.commit_id
+WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attestation_id DESC`
 
 // newest returns the newest commit of a repo that was deployed, or is a baseline, under a predicate, and was not rolled
 // back.
@@ -85,11 +126,8 @@ func (li *Lists) newest(rd txn.Reader, repoID, predicateID int64) (newest Base, 
 		return txn.ErrFull
 	}, `
 SELECT d.commit_id, d.attestation_id, d.required, a.attestation_id, a.signer_id, a.recorded_at, a.reason,
-  c.sha, c.state, c.branch, substr(c.message, 1, `+SubjectBytes+`), c.target, c.tree_id,`+facts.IsTrusted+`
-FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
-/*+ordered*/ JOIN commits c ON c.id = d.commit_id
-WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attestation_id DESC LIMIT ?`,
-		repoID, predicateID, maxDistrusted)
+  c.sha, c.state, c.branch, substr(c.message, 1, `+SubjectBytes+`), c.target, c.tree_id,`+facts.IsTrusted+joinRan+" LIMIT ?",
+		repoID, predicateID, maxRan)
 	if err != nil && !errors.Is(err, txn.ErrFull) {
 		return Base{}, examined, fmt.Errorf("read what runs: %w", err)
 	}
@@ -98,6 +136,6 @@ WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attesta
 	}
 
 	signer, err := li.signers.Signer(rd, newest.signerID)
-	newest.Identity, newest.Subject = signer.Text, ledger.Subject(newest.Subject)
+	newest.Identity, newest.Subject, newest.predicateID = signer.Text, ledger.Subject(newest.Subject), predicateID
 	return newest, examined, err
 }

@@ -2,6 +2,7 @@ package lists
 
 import (
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/delivery"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -9,15 +10,15 @@ import (
 // Ships returns what a deployment of a commit, whose facts were gathered, ships to an environment. It is nil if the
 // policy does not ask for that.
 func (li *Lists) Ships(rd txn.Reader, s *facts.Commit, environment string) (*ledger.Delivery, error) {
-	if environment == "" || !s.Deriver.Contract.Delivers(ledger.EnvironmentPredicate(environment)) {
+	if environment == "" || !s.Deriver.Contract.DeliversTo(environment) {
 		return nil, nil
 	}
 	repo := s.Deriver.Repo
-	base, _, err := li.Base(rd, Environment{OrgID: repo.OrgID, RepoID: repo.ID, Name: environment})
+	base, ran, err := li.ran(rd, Environment{OrgID: repo.OrgID, RepoID: repo.ID, Name: environment})
 	if err != nil {
 		return nil, err
 	}
-	d, err := li.shipping.Of(rd, s, environment, base.Commit)
+	d, err := li.shipping.Of(rd, s, delivery.Query{Environment: environment, Base: base.Commit, Ran: ran})
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (li *Lists) storedGate(rd txn.Reader, q DecisionQuery) (g ledger.Gate, err 
 		return g, err
 	}
 	if q.Environment != "" {
-		if s.Deriver.Contract.Delivers(ledger.EnvironmentPredicate(q.Environment)) {
+		if s.Deriver.Contract.DeliversTo(q.Environment) {
 			return g, nil // all that is shipped must be read
 		}
 		if isChanged, err := changes(rd, s.ID, q.Environment); err != nil || isChanged {

@@ -164,6 +164,9 @@ func (re *Recorder) recordOne(t *txn.Tx, v *view, r *Recording) error {
 	if err := re.checkRollback(t, d, r); err != nil || r.Err != nil {
 		return err
 	}
+	if err := re.checkNothingRuns(t, d, r); err != nil || r.Err != nil {
+		return err
+	}
 	r.Created = true
 	if s == nil {
 		if s, err = re.facts.AddCommit(t, d, r.Attestation.Commit); err != nil {
@@ -343,7 +346,7 @@ func (re *Recorder) bufferAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Re
 	}
 	e.FinishedAt = policy.Finished(s.Facts.Evidence, e)
 	e.WhilePromotable = e.WhilePromotable && s.Deriver.Contract.MayDeploy(s.Facts, *e, a.Again != "", t.Now)
-	if e.WhilePromotable && s.Deriver.Contract.IsDeployment(*e) {
+	if e.WhilePromotable && s.Deriver.Contract.Delivers(e) {
 		if r.uncovered, err = re.uncovered(t, s, e); err != nil {
 			return st, err
 		}

@@ -10,8 +10,8 @@ import (
 // uncovered says why a deployment of a commit does not count for what it ships. It is nil if it may.
 func (re *Recorder) uncovered(t *txn.Tx, s *facts.Commit, e *policy.Evidence) ([]string, error) {
 	environment, ok := ledger.EnvironmentOf(e.Predicate)
-	if !ok || !s.Deriver.Contract.Delivers(e.Predicate) {
-		return nil, nil
+	if !ok {
+		return []string{e.Predicate + " names no environment"}, nil
 	}
 	if err := t.Flush(); err != nil { // what this write has recorded of the others
 		return nil, err

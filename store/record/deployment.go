@@ -113,20 +113,10 @@ func (re *Recorder) changeEnvironment(s *facts.Commit, predicateID int64) {
 	re.deploying.changed[environmentKey{predicateID, s.RepoID}] = environmentChange{s.Deriver.Repo.OrgID, s.Newest}
 }
 
-// setBaseline notes that a commit is the baseline of an environment, in place of any before. It does not change what
-// was deployed there. predicateID is the row of the predicate of the baseline.
+// setBaseline notes that a commit is the baseline of an environment, in place of any before. predicateID is the row of the predicate of the baseline.
 func (re *Recorder) setBaseline(
 	t *txn.Tx, s *facts.Commit, r *Recording, j states.Judgement, predicateID int64,
 ) error {
-	runs, err := whatRuns(t, s.RepoID, j.Environment.PredicateID)
-	if err != nil {
-		return err
-	}
-	if runs.id != 0 {
-		r.Record.Notice = fmt.Sprintf("it does not change what runs in %s: %s was deployed there, and a baseline counts "+
-			"only without a deployment", j.Environment.Name, runs.sha)
-	}
-
 	re.deploying.deployed[deploymentKey{s.RepoID, predicateID, s.ID}] = deployed{attestation: s.Newest}
 	re.changeEnvironment(s, j.Environment.PredicateID)
 	repo := s.Deriver.Repo
@@ -221,6 +211,25 @@ WHERE c.repo_id = ? AND c.sha = ? AND d.repo_id = ? AND d.predicate_id = ? AND `
 			"(to deploy it, use ledgerd deploy %[2]s --again)", rollback.To.SHA, rollback.Environment)
 	}
 	return nil
+}
+
+// checkNothingRuns refuses a baseline of an environment where a deployment counts: what runs is known.
+func (re *Recorder) checkNothingRuns(t *txn.Tx, d *facts.Deriver, r *Recording) error {
+	environment, ok := ledger.BaselineOf(r.Attestation.Predicate, r.Attestation.PredicateType)
+	if !ok {
+		return nil
+	}
+	predicateID, err := re.signers.RowOf(t.Reader, signers.PredicateOf(d.Repo.OrgID, ledger.EnvironmentPredicate(environment)))
+	if err != nil {
+		return err
+	}
+	runs, err := whatRuns(t, d.Repo.ID, predicateID)
+	if err == nil && runs.id != 0 {
+		r.Err = ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.environment", "%s was deployed to %s, and a "+
+			"baseline says what runs only where no deployment counts (to take it out, use ledgerd rollback; to record what "+
+			"runs, ledgerd deploy %[2]s)", runs.sha, environment)
+	}
+	return err
 }
 
 // replacedDeployment returns the attestation that has changed an environment since a statement

@@ -16,8 +16,9 @@ func (s suite) newDelivery(t *testing.T) (g *graph, rita, ops *storetest.Signer)
 	g = &graph{s.newFixture(t), make(map[string]string), make(map[string][]byte)}
 	g.SetContract(`{"requirements":[
 	{"state":"ATTESTED","predicate":"test:*"},
-	{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"covers":"change"},
-	{"state":"DEPLOYED","predicate":"deploy:prod","delivery":true}],"radar":{"enabled":false}}`)
+	{"name":"review","state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"covers":"change"},
+	{"name":"ship","state":"DEPLOYED","predicate":"deploy:*","accept":["pass","warn"],"delivery":true}],
+	"radar":{"enabled":false},"exceptions":{"signers":["cn=boss"],"max_duration":"1d"}}`)
 	ci := g.NewSigner("cn=ci,ou=build,o=acme")
 	rita, ops = g.NewSigner("cn=rita,ou=dev,o=acme"), g.NewSigner("cn=ops,ou=platform,o=acme")
 	g.commit("m0", "Max")
@@ -57,6 +58,66 @@ func (s suite) TestADeploymentShipsAllSinceWhatRuns(t *testing.T) {
 		t.Errorf("with a review of all, the gate says %+v", gate)
 	}
 	g.want("since that changes no deployment", "m2", ledger.Promotable)
+	g.wantOpen(1)
 	ops.Attest(g.ids["m2"], "deploy:prod", ledger.Pass)
 	g.want("once it is deployed again", "m2", ledger.Deployed)
+	g.wantOpen(0)
+}
+
+// wantOpen checks how many violations are open.
+func (g *graph) wantOpen(n int64) {
+	g.T.Helper()
+	repo := must.Get(g.Repo(g.T.Context(), "acme", "api"))(g.T)
+	if repo.OpenViolations != n {
+		g.T.Errorf("%d violations are open, want %d", repo.OpenViolations, n)
+	}
+}
+
+// No deployment counts over a gap: not by an exception for the deployment, with a warning, or to no environment.
+func (s suite) TestNothingPassesAGap(t *testing.T) {
+	g, rita, ops := s.newDelivery(t)
+	boss := g.NewSigner("cn=boss,ou=dev,o=acme")
+	rita.Attest(g.ids["m0"], "review:code", ledger.Pass)
+	ops.Attest(g.ids["m0"], "deploy:prod", ledger.Pass)
+	g.review(rita, "m2", "m1")
+
+	ops.Attest(g.ids["m2"], "deploy:prod", ledger.Warn)
+	g.want("after a deployment with a warning", "m2", ledger.Promotable)
+	ops.Attest(g.ids["m2"], "deploy:", ledger.Pass)
+	g.want("after a deployment to an environment without a name", "m2", ledger.Promotable)
+	ops.Attest(g.ids["m2"], "deploy:prod", ledger.Pass)
+	g.wantOpen(2)
+	boss.Except(g.ids["m2"], "ship")
+	g.want("after an exception for the deployment", "m2", ledger.Promotable)
+	g.wantOpen(2)
+
+	boss.Except(g.ids["m1"], "review")
+	ops.Attest(g.ids["m2"], "deploy:prod", ledger.Pass)
+	g.want("after an exception for the review of what was not covered", "m2", ledger.Deployed)
+	g.wantOpen(1)
+}
+
+// A hotfix of what ran ships nothing else, and neither does what ran. What never ran is shipped with all below.
+func (s suite) TestWhatRanIsNotShippedAgain(t *testing.T) {
+	g, rita, ops := s.newDelivery(t)
+	ci := g.NewSigner("cn=ci,ou=build,o=acme")
+	rita.Attest(g.ids["m0"], "review:code", ledger.Pass)
+	ops.Attest(g.ids["m0"], "deploy:prod", ledger.Pass)
+	g.commit("m3", "Max", "m2")
+	g.commit("h", "Max", "m0")
+	g.register("m3", "h")
+	for _, name := range []string{"m3", "h"} {
+		ci.Attest(g.ids[name], "test:go", ledger.Pass)
+	}
+	g.review(rita, "m3", "m0")
+	ops.Attest(g.ids["m3"], "deploy:prod", ledger.Pass)
+	g.want("with a review of all", "m3", ledger.Deployed)
+
+	g.review(rita, "h", "m0")
+	g.review(rita, "m2", "m1")
+	for name, want := range map[string]bool{"h": true, "m0": true, "m2": false} {
+		if gate := g.gate(name); gate.Reached != want {
+			t.Errorf("the gate of %s says %+v, want %t", name, gate, want)
+		}
+	}
 }

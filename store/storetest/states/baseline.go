@@ -21,7 +21,8 @@ func (fx *fixture) baseline(n int, environment string) []byte {
 	return payload
 }
 
-// A baseline is what runs as long as no deployment counts: before the first one, and when all were rolled back.
+// A baseline is what runs as long as no deployment counts: before the first one, and when all were rolled back. While
+// one counts, another baseline is refused.
 func (s suite) TestBaselineIsWhatRunsWithoutADeployment(t *testing.T) {
 	fx, ann, bob, _ := s.deployers(t)
 	first := ann.SendNoticed(fx.baseline(0, "eu"), "")
@@ -40,9 +41,12 @@ func (s suite) TestBaselineIsWhatRunsWithoutADeployment(t *testing.T) {
 
 	ann.Attest(sha(2), "deploy:eu", ledger.Pass)
 	fx.wantEnvironments("eu 2 PROMOTABLE not required", "prod 1 DEPLOYED behind 1")
-	bob.SendNoticed(fx.baseline(1, "eu"), "it does not change what runs in eu: "+sha(2)+" was deployed there")
+	_, _, err := bob.Send(fx.baseline(1, "eu"))
+	storetest.WantCode(t, err, ledger.CodeInvalidStatement)
 	fx.wantEnvironments("eu 2 PROMOTABLE not required", "prod 1 DEPLOYED behind 1")
 	ann.Attest(sha(2), "deploy:eu", ledger.Fail)
+	fx.wantEnvironments("eu unknown baseline 0 after 2", "prod 1 DEPLOYED behind 1")
+	bob.SendNoticed(fx.baseline(1, "eu"), "")
 	fx.wantEnvironments("eu unknown baseline 1 after 2", "prod 1 DEPLOYED behind 1")
 }
 
@@ -89,7 +93,8 @@ func (s suite) TestWhoSetsABaseline(t *testing.T) {
 // What was deployed and replaced does not run again because it is a baseline, so its standing is not kept.
 func (s suite) TestStandingOfABaseline(t *testing.T) {
 	l := s.newLive(t)
-	l.cd.SendNoticed(l.baseline(0, "prod"), "it does not change what runs in prod")
+	l.cd.SendNoticed(l.rollback(commitOf(1), ""), "")
+	l.cd.SendNoticed(l.baseline(1, "prod"), "")
 	l.deploy(2)
 	l.ci.Attest(commitOf(1), "scan:image", ledger.Fail)
 	l.want(0, "")
