@@ -398,8 +398,9 @@ var mayImport = map[string][]string{
 	"ledger/facts": {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/text", "ledger/policy",
 		"ledger/radar"},
 	"ledger/proof/rederive": {
-		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/gitobject",
-		"ledger/identity", "ledger/lineage", "ledger/policy", "ledger/proof/verify", "ledger/where",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/authors", "ledger/delivery", "ledger/facts",
+		"ledger/gitobject", "ledger/identity", "ledger/lineage", "ledger/policy", "ledger/proof/verify",
+		"ledger/running", "ledger/where",
 	},
 	// Webhooks and their deliveries.
 	"ledger/outbound": {"ledger", "ledger/internal/text"},

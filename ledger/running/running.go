@@ -87,6 +87,29 @@ func (v *Environment) runs() (commit int64, finished ledger.Time) {
 	return 0, 0
 }
 
+// maxRan limits the deployments that Ran returns.
+const maxRan = 100
+
+// Ran returns the commits that run or ran: those of the newest deployments that have not ended, the newest first, and
+// then that of the newest baseline.
+func (v *Environment) Ran() (list []int64) {
+	for _, p := range slices.Backward(v.present) {
+		if d := v.Rows[p.commit]; d.Attestation == p.attestation && d.Ended == 0 && len(list) < maxRan {
+			list = append(list, p.commit)
+		}
+	}
+	newest, at := int64(0), int64(0)
+	for commit, d := range v.Baselines {
+		if d.Attestation > at {
+			newest, at = commit, d.Attestation
+		}
+	}
+	if newest != 0 {
+		list = append(list, newest)
+	}
+	return list
+}
+
 // Apply does what a step has done.
 func (v *Environment) Apply(s Step) {
 	switch s.Effect {
