@@ -107,8 +107,11 @@ func (d *derivation) isBreach(contract *policy.Contract, rec *record) (is bool, 
 	if why == "" && past.lacks {
 		why = past.whyLacking(unreadShipped)
 	}
+	if why != "" {
+		return false, why
+	}
 	_, is = contract.Violation(after, rec.evidence, rec.at)
-	return is, why
+	return is, ""
 }
 
 // excuse has the deployments of the commit count for which an exception stands in.
