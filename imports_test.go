@@ -34,6 +34,7 @@ var mayNotImport = map[string][]string{
 	"ledger/policy":             impure,
 	"ledger/gitobject":          impure,
 	"ledger/lineage":            impure,
+	"ledger/running":            impure,
 	"ledger/policy/document":    impure,
 	"ledger/policy/candidate":   impure,
 	"ledger/policy/conflicts":   impure,

@@ -190,7 +190,7 @@ var mayImport = map[string][]string{
 	},
 	"store/check/derived": {
 		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/outbound",
-		"ledger/policy", "ledger/proof/verify", "store", "store/check/report", "store/check/signers",
+		"ledger/policy", "ledger/proof/verify", "ledger/running", "store", "store/check/report", "store/check/signers",
 		"store/recheck", "store/sqldb",
 	},
 	"store/check/report": {
@@ -402,8 +402,9 @@ var mayImport = map[string][]string{
 	"ledger/facts": {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/text", "ledger/policy",
 		"ledger/radar"},
 	"ledger/proof/rederive": {
-		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/authors", "ledger/facts", "ledger/gitobject",
-		"ledger/identity", "ledger/lineage", "ledger/policy", "ledger/proof/verify", "ledger/where",
+		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/authors", "ledger/delivery", "ledger/facts",
+		"ledger/gitobject", "ledger/identity", "ledger/lineage", "ledger/policy", "ledger/proof/verify",
+		"ledger/running", "ledger/where",
 	},
 	// Webhooks and their deliveries.
 	"ledger/outbound": {"ledger", "ledger/internal/text"},
@@ -432,6 +433,7 @@ var mayImport = map[string][]string{
 	"ledger/delivery":               {"ledger", "ledger/lineage", "ledger/policy"},
 	"ledger/insights":               {"ledger"},
 	"ledger/lineage":                {"ledger", "ledger/internal/text"},
+	"ledger/running":                {"ledger", "ledger/policy"},
 	"ledger/search":                 {"ledger", "ledger/identity", "ledger/internal/text"},
 	"ledger/settings":               {"ledger", "ledger/internal/text", "ledger/member"},
 	"ledger/where":                  {"ledger/internal/text"},

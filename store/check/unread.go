@@ -81,7 +81,8 @@ var unread = []unreadColumn{
 	{"attestations", "aged_from",
 		"Since when evidence ages, if an operator has accepted the clock: that is listed as *not checked*."},
 	{"attestations", "while_promotable",
-		"Whether a commit was PROMOTABLE that was DEPLOYED, too, or has been rolled back: its transitions do not say it."},
+		"Whether a commit was PROMOTABLE that was DEPLOYED, too, or has been rolled back: its transitions do not say it. " +
+			"Whether a violation shipped what was not covered: `ledgerd verify --rederive` derives it again."},
 	{"predicates", "last_at", "When a predicate was attested last, for the list of predicates."},
 	{"predicate_types", "+row", "A type that no attestation has."},
 	{"predicate_types", "org_id", "In whose list a type is. Attestations refer to its row."},

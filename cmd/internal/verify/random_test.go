@@ -25,10 +25,19 @@ import (
 // always be: of what was known when one was deployed, the ledger has what is known since. Without a clone, those that
 // rest on objects cannot be, either.
 func TestRandomLedgersAreDerivedAgain(t *testing.T) {
+	testRandom(t, newRandomHost)
+}
+
+// So are deliveries.
+func TestRandomDeliveriesAreDerivedAgain(t *testing.T) {
+	testRandom(t, newDeliveringHost)
+}
+
+func testRandom(t *testing.T, newHost func(*testing.T, *rand.Rand) *host) {
 	first := testenv.Seed(t)
 	for seed := first; seed < first+uint64(testenv.Pick(6, 20, 300)); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			h := newRandomHost(t, rand.New(rand.NewPCG(seed, 0)))
+			h := newHost(t, rand.New(rand.NewPCG(seed, 0)))
 			wantVerified(t, rederiving(t).verify(newSite(t, h), repo(t)))
 			r := inClone(rederiving(t), h).verify(newSite(t, h), repo(t))
 			wantVerified(t, r)
@@ -53,9 +62,11 @@ func TestRandomLedgersAreDerivedAgain(t *testing.T) {
 				}
 				n, most := must.Get(strconv.Atoi(strings.Fields(c.Detail)[0]))(t), 0
 				switch {
-				case strings.Contains(c.Detail, "has changed since it was deployed"):
+				case strings.Contains(c.Detail, "has changed since it was deployed"),
+					strings.Contains(c.Detail, "has changed since its standing did"):
 					most = deployed
-				case strings.Contains(c.Detail, "whose signer is distrusted now"):
+				case strings.Contains(c.Detail, "whose signer is distrusted now"),
+					strings.Contains(c.Detail, "its signer is distrusted now"):
 					most = n
 				}
 				if n > most {
@@ -166,8 +177,87 @@ func newRandomHost(t *testing.T, random *rand.Rand) *host {
 	return h
 }
 
-// prodStatement returns a statement about the environment prod: a rollback, a failed attempt or a
-// deployment after a rollback.
+// newDeliveringHost returns a host to whose repo something random has happened, with a policy that asks, most of the
+// time, what deployments ship.
+func newDeliveringHost(t *testing.T, random *rand.Rand) *host {
+	t.Helper()
+	contracts := make([]string, 4)
+	for i := range contracts {
+		contracts[i] = fmt.Sprintf(`{"requirements":[
+			{"name":"review","state":"PROMOTABLE","predicate":"review:*","exclude_author":%t,"covers":"change",
+				"carry":["merge","tree"],"carry_signers":["cn=ci"],"paths":[%s]},
+			{"state":"DEPLOYED","predicate":"deploy:prod","signers":["cn=ann","cn=ops"],"delivery":%t}],
+			"exceptions":{"signers":["cn=bob"],"max_duration":"24h"}}`, i%2 == 0, []string{"", `"*.go"`}[i/2], i != 1)
+	}
+	h := newHost(t)
+	h.receipt() // exports need its key in the log
+	var signers []func()
+	for _, name := range []string{"ann", "bob", "ci", "ops"} {
+		_, use := h.addSigner("cn=" + name + ",ou=dev,o=acme")
+		signers = append(signers, use)
+	}
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	b := newBranch(h, pick)
+	h.setPolicy(contracts[0])
+	if random.IntN(4) > 0 {
+		must.Get(h.store.AddObjects(t.Context(), "acme", "api", lineage.Objects{Objects: b.inner}))(t)
+	}
+	if random.IntN(4) > 0 {
+		signers[0]()
+		must.Get(h.send(prodStatement(t, b.base, 3)))(t)
+	}
+
+	for range 60 {
+		signers[random.IntN(len(signers))]()
+		sha, other := pick(b.commits()...), pick(append(b.commits(), commitID(8))...)
+		if sha == other {
+			other = commitID(8)
+		}
+		var err error
+		switch random.IntN(12) {
+		case 0:
+			_, _, err = h.admin.Register(t.Context(), "acme", "api", sha, ledger.Registration{
+				Changes: []radar.Change{{Path: pick("a.go", "b.md"), Status: "M"}},
+			})
+		case 1:
+			h.setPolicy(contracts[random.IntN(len(contracts))])
+		case 2:
+			_, err = h.send(prodStatement(t, sha, random.IntN(4)))
+		case 3:
+			_, err = h.send(rollbackTo(t, sha, other))
+		case 4, 5, 6:
+			_, err = h.send(b.review(sha, other))
+		case 7:
+			_, err = h.send(b.claim(random.IntN(4)))
+		case 8:
+			var payload []byte
+			payload, err = attestation.NewExceptionStatement(sha, attestation.Exception{Repo: "acme/api",
+				Requirement: "review", Reason: "it is urgent", Until: ledger.TimeOf(time.Now()).Add(3 * time.Hour)})
+			must.OK(t, err)
+			_, err = h.send(payload)
+		case 9, 10:
+			_, err = h.try(sha, "deploy:prod", ledger.Pass)
+		default:
+			_, err = h.try(sha, "review:code", []ledger.Status{ledger.Pass, ledger.Fail}[random.IntN(2)])
+		}
+		_ = err // the signer may not say that, or it does not change
+	}
+	must.OK(t, h.store.Settle(t.Context()))
+	h.sign()
+	return h
+}
+
+// rollbackTo returns a statement that a commit runs in prod in place of another one.
+func rollbackTo(t *testing.T, commit, to string) []byte {
+	t.Helper()
+	payload, err := attestation.NewRollbackStatement(commit, attestation.Rollback{Repo: "acme/api", Environment: "prod",
+		Reason: "it leaks", To: attestation.RunningCommit{SHA: to}, IssuedOn: ledger.TimeOf(time.Now())})
+	must.OK(t, err)
+	return payload
+}
+
+// prodStatement returns a statement about the environment prod: a rollback, a failed attempt, a deployment after a
+// rollback or a baseline.
 func prodStatement(t *testing.T, commit string, kind int) []byte {
 	t.Helper()
 	now := ledger.TimeOf(time.Now())
@@ -180,6 +270,11 @@ func prodStatement(t *testing.T, commit string, kind int) []byte {
 		return payload
 	case 1:
 		p.Result.Status, p.Rollout = ledger.Fail, ledger.RolloutFailed
+	case 3:
+		payload, err := attestation.NewBaselineStatement(commit, attestation.Baseline{Repo: "acme/api", Environment: "prod",
+			IssuedOn: now})
+		must.OK(t, err)
+		return payload
 	default:
 		p.Result.Status, p.Again = ledger.Pass, "it was the database"
 	}

@@ -24,6 +24,12 @@ func (r *Replay) Check(sha, defaultBranch string, now ledger.Time) (state ledger
 	if d.commit.known == nil {
 		return logged, "it is not known what it is", nil
 	}
+	if d.commit.ships {
+		d.act()
+		if why = d.commit.doubt(); why != "" {
+			return logged, why, nil
+		}
+	}
 	if logged == ledger.Deployed {
 		if why, err = d.checkDeployed(since); err == nil && why == "" {
 			why, err = d.checkStanding(since)
@@ -68,6 +74,9 @@ func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why str
 	if d.based > ancestry.MaxGaps && d.seen.objectAt > d.commit.lastEvent() {
 		return lateObjects, nil
 	}
+	if d.shipped != 0 && d.learntAt() > d.shipped {
+		return sinceDeployed, nil
+	}
 	return "", verify.Derived(logged, derived)
 }
 
@@ -84,7 +93,7 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 	}
 	if derived := at.state; derived != ledger.Deployed {
 		if d.learntAt() > since.index {
-			return "what is known of it, or of who signs, has changed since it was deployed", nil
+			return sinceDeployed, nil
 		}
 		if contract, _ := d.contractBefore(since.index); d.hasUnread && contract.NeedsKnownAuthors() {
 			return unreadSigners, nil
@@ -149,6 +158,16 @@ func (c *commit) lastEvent() int64 {
 		last = max(last, c.states[n-1].index)
 	}
 	return last
+}
+
+// doubt says why it is not known whether one of the commit's deployments counts. It is empty if that is known of all.
+func (c *commit) doubt() string {
+	for i := range c.recs {
+		if why := c.recs[i].doubt; why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // learntAt returns the last event of what is known of the commit and of those from which it inherits, or of who signs.

@@ -116,26 +116,34 @@ func (d *derivation) add(f *policy.Facts, rec *record, before said) (why string)
 		return ""
 	}
 
-	if !rec.isJudged {
-		if d.judged > maxJudged {
-			return "too many attestations were recorded while it was DEPLOYED"
+	switch {
+	case rec.ships: // judged with its environment
+		d.seen.learnt = max(d.seen.learnt, rec.learnt)
+		if d.shipped == 0 {
+			d.shipped = rec.index
 		}
-		may, why := d.mayDeploy(rec, policy.HasRollback(f.Evidence))
-		if why != "" {
+	case !rec.isJudged:
+		if rec.evidence.WhilePromotable, why = d.mayCount(rec, policy.HasRollback(f.Evidence)); why != "" {
 			return why
 		}
-		if may {
-			if may, why = d.wasPromotable(rec.moment); why != "" {
-				return why
-			}
-		}
-		rec.evidence.WhilePromotable, rec.isJudged = may, true
+		rec.isJudged = true
 	}
 	f.Evidence = append(f.Evidence, d.present(rec, before))
 	if rec.exception != nil {
 		f.Exceptions = append(f.Exceptions, *rec.exception)
 	}
 	return ""
+}
+
+// mayCount reports whether an attestation of the commit may count for DEPLOYED, apart from what it ships.
+func (d *derivation) mayCount(rec *record, wasRolledBack bool) (may bool, why string) {
+	if d.judged > maxJudged {
+		return false, "too many attestations were recorded while it was DEPLOYED"
+	}
+	if may, why = d.mayDeploy(rec, wasRolledBack); why == "" && may {
+		may, why = d.wasPromotable(rec.moment)
+	}
+	return may, why
 }
 
 // wasPromotable reports whether the commit was PROMOTABLE when an attestation was recorded. A

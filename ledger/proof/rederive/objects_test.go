@@ -25,9 +25,9 @@ type repository struct {
 	treeOf  map[string]string         // the commit with the same tree, by the name of the commit
 }
 
-func newRepository(t *testing.T, contract string) *repository {
+func newRepository(t *testing.T, contracts ...string) *repository {
 	t.Helper()
-	return &repository{newHistory(t, contract), make(map[string]string), make(map[string]lineage.Object),
+	return &repository{newHistory(t, contracts...), make(map[string]string), make(map[string]lineage.Object),
 		make(map[string]string), make(map[string]string)}
 }
 

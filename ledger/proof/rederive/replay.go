@@ -44,6 +44,20 @@ type Replay struct {
 	// between commits with the same tree.
 	based      int
 	basesCarry bool
+	// acts are the attestations about environments for which a contract asks what deployments ship, and exceptions. The
+	// first acted of them are in environments.
+	acts         []act
+	acted        int
+	environments map[string]*environment
+	// hasDelivered reports whether Needs has returned what deployments shipped.
+	hasDelivered bool
+	numbered     []*commit // by their numbers, less one
+}
+
+// An act is the number of a record of a commit.
+type act struct {
+	commit *commit
+	n      int
 }
 
 // A version is when a version of the contract came into effect.
@@ -55,11 +69,12 @@ type version struct {
 // A commit is what the log has of a commit.
 type commit struct {
 	sha    string
-	first  ledger.Time // the time of the first event about it
-	digest string      // of the facts in its last event; empty without one
-	tree   string      // the same
-	logged moment      // when that was
-	proven moment      // when its object became known, if there is a tree
+	number int64
+	first  moment // when the first event about it was
+	digest string // of the facts in its last event; empty without one
+	tree   string // the same
+	logged moment // when that was
+	proven moment // when its object became known, if there is a tree
 	known  *facts.Commit
 	paths  []string
 	recs   []record
@@ -69,6 +84,8 @@ type commit struct {
 	// isBased reports whether its evidence, or what it inherits by its tree, may rest on the history, and isFollowed
 	// whether Needs has followed its claims.
 	isBased, isFollowed bool
+	// ships reports whether a contract asked what one of its deployments shipped.
+	ships bool
 }
 
 // A record is a recorded attestation.
@@ -79,6 +96,12 @@ type record struct {
 	isAgain   bool   // the commit is deployed although it was rolled back
 	identity  string // the ID of the signer's
 	isJudged  bool   // WhilePromotable is set
+	to        string // the commit that runs after a rollback; empty if it names none
+	// ships reports whether it is a deployment that counts only if all that it ships is covered. Whether that is so is
+	// judged with the environment. If it is not known, doubt says why; learnt is as in basis.
+	ships  bool
+	doubt  string
+	learnt int64
 	// merge is what a claim of a merge says; nil for other attestations. refused says why nothing carries by it, and why
 	// that is not known, if isWeighed is set.
 	merge        *attestation.Merge
@@ -100,8 +123,8 @@ func New(contracts map[int]policy.Contract) *Replay {
 		verdicts: make(policy.Verdicts), signers: identity.NewSigners(), holders: make(map[string][]string),
 		versions: []version{{number: 1}},
 		commits:  make(map[string]*commit), trees: make(map[string][]*commit), mainline: make(map[string][]mainlineAnswer),
-		maxMainline: maxMainline,
-		objects:     objects{known: make(map[string]moment), read: make(map[string]*object)},
+		maxMainline: maxMainline, environments: make(map[string]*environment),
+		objects: objects{known: make(map[string]moment), read: make(map[string]*object)},
 	}
 	for _, c := range contracts {
 		r.basesCarry = r.basesCarry || c.CarriesChanges() || c.Carries() && c.ExcludesAuthor()
@@ -118,8 +141,8 @@ func (r *Replay) now(at ledger.Time) moment {
 // learn returns the commit of an event, and notes the time of the first event about it.
 func (r *Replay) learn(sha string, at ledger.Time) *commit {
 	c := r.commit(sha)
-	if c.first == 0 {
-		c.first = at
+	if c.first.at == 0 {
+		c.first = moment{r.next, at}
 	}
 	return c
 }
@@ -127,8 +150,8 @@ func (r *Replay) learn(sha string, at ledger.Time) *commit {
 func (r *Replay) commit(sha string) *commit {
 	c := r.commits[sha]
 	if c == nil {
-		c = &commit{sha: sha}
-		r.commits[sha] = c
+		c = &commit{sha: sha, number: int64(len(r.commits) + 1)}
+		r.commits[sha], r.numbered = c, append(r.numbered, c)
 	}
 	return c
 }
@@ -201,17 +224,53 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 	r.signers.Name(v.Signer, v.Emails...)
 	r.noteJoined(e.Timestamp)
 	c := r.learn(signed.Commit, e.Timestamp)
+	if signed.Rollback != nil {
+		rec.to = signed.Rollback.To.SHA
+	}
 	c.recs = append(c.recs, rec)
+	r.act(c)
 	if v.Base != "" {
 		r.base(c, signed.Merge, e.Timestamp)
 	}
 	r.evaluate(&v, signed.Payload)
+
+	if name, ok := ledger.BaselineOf(v.Predicate, v.PredicateType); ok &&
+		!r.mayAttest(ledger.EnvironmentPredicate(name), slices.Concat(holders, []string{rec.identity})) {
+		return fmt.Errorf("%s is a baseline of %s, to which %s was not allowed to deploy", e.Attestation, name, v.Signer)
+	}
 
 	// Another release may have given the statement another predicate.
 	if e.Predicate == v.Predicate && !r.mayAttest(v.Predicate, slices.Concat(holders, []string{rec.identity})) {
 		return fmt.Errorf("%s is for %s, which %s was not allowed to attest", e.Attestation, v.Predicate, v.Signer)
 	}
 	return nil
+}
+
+// act notes the last attestation of a commit if it has a part in what runs.
+func (r *Replay) act(c *commit) {
+	n := len(c.recs) - 1
+	rec := &c.recs[n]
+	name := environmentOf(&rec.evidence)
+	contract, ok := r.contracts[r.versions[len(r.versions)-1].number]
+	rec.ships = ok && contract.Delivers(&rec.evidence)
+	if rec.ships && name == "" { // it passes no gap
+		rec.ships, rec.isJudged = false, true
+	}
+	if rec.ships {
+		c.ships, r.objects.inUse = true, true
+	}
+
+	isAsked := false
+	for _, contract := range r.contracts {
+		isAsked = isAsked || contract.DeliversTo(name) || contract.HasDelivery() && rec.exception != nil
+	}
+	if !isAsked {
+		return
+	}
+	r.acts = append(r.acts, act{c, n})
+	if rec.exception == nil && r.environments[name] == nil {
+		r.environments[name] = newEnvironment()
+	}
 }
 
 // base notes that the evidence of a commit may rest on the history: a review with a base, or a claim of a merge, which
@@ -345,9 +404,10 @@ func (r *Replay) addToTree(c *commit, tree string) {
 	}
 }
 
-// Needs returns the commits of which Known must be called before a commit's state is derived: itself, those with the
-// same tree, and those that claims of merges name, down the mainline. It does not return again what is below a commit
-// to which an earlier call has come.
+// Needs returns the commits of which Known must be called before a commit's state is derived: itself, all that
+// deployments shipped if what it shipped is asked for, those with the same tree, and those that claims of merges name,
+// down the mainline. It does not return again what is below a commit to which an earlier call has come, and the
+// deliveries. Objects must have been added.
 func (r *Replay) Needs(sha string) []string {
 	var list []string
 	isListed := make(map[string]bool)
@@ -358,7 +418,12 @@ func (r *Replay) Needs(sha string) []string {
 		}
 	}
 	mainline := []*commit{r.commit(sha)}
-	for n := 0; n < len(mainline) && n <= r.maxMainline; n++ {
+	if mainline[0].ships && !r.hasDelivered {
+		r.hasDelivered = true
+		mainline = append(mainline, r.delivered()...)
+	}
+	first := len(mainline) - 1
+	for n := 0; n < len(mainline) && n-first <= r.maxMainline; n++ {
 		c := mainline[n]
 		add(c)
 		for _, other := range r.siblings(c) {
@@ -372,6 +437,34 @@ func (r *Replay) Needs(sha string) []string {
 			}
 		}
 		c.isFollowed = true
+	}
+	return list
+}
+
+// delivered returns the commits that were deployed, and those that lead to the ones whose deliveries are judged.
+func (r *Replay) delivered() (list []*commit) {
+	var stack []string
+	for _, a := range r.acts {
+		list = append(list, a.commit)
+		if a.commit.ships {
+			stack = append(stack, a.commit.sha)
+		}
+	}
+
+	for seen := make(map[string]bool); len(stack) > 0; {
+		sha := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[sha] {
+			continue
+		}
+		seen[sha] = true
+
+		if c := r.commits[sha]; c != nil && c.first.at != 0 {
+			list = append(list, c)
+		}
+		if o := r.objects.read[sha]; o != nil {
+			stack = append(stack, o.Parents...)
+		}
 	}
 	return list
 }

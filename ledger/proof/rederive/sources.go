@@ -19,6 +19,8 @@ type derivation struct {
 	// judged counts the attestations that were recorded while the commit was DEPLOYED. For each of them,
 	// it is derived whether the commit was PROMOTABLE.
 	judged int
+	// shipped is the first deployment of the commit whose delivery was judged; 0 if there is none.
+	shipped int64
 }
 
 // Reasons why a state is not derived again.
@@ -27,6 +29,8 @@ const (
 	unreadSigners   = "its authors or signers may have signed in other repos, whose addresses are not read (verify those)"
 	blockedOverlaps = "the contract blocks overlaps with other commits, which are not read " + seeRadar
 	seeRadar        = "('ledgerd radar' shows them)"
+	unreadShipped   = "it depends on the commits that a deployment shipped"
+	sinceDeployed   = "what is known of it, or of who signs, has changed since it was deployed"
 	unreadSpans     = "it depends on who wrote the commits that a review is about"
 	lateObjects     = "objects have become known since its state was derived, and there are more such commits than the " +
 		"ledger derives again then"
@@ -43,7 +47,7 @@ const (
 // known returns what is known of the commit, as a contract reads it, without evidence.
 func (d *derivation) known(contract *policy.Contract) policy.Facts {
 	f := d.commit.known.Policy(contract.Targets, d.branch)
-	f.RegisteredAt = d.commit.first
+	f.RegisteredAt = d.commit.first.at
 	f.AuthorPeople, f.KnownAuthors = d.signers.Authors(f.Authors, f.SigningKeys)
 	f.Changes, f.Verdicts = d.commit.paths, d.verdicts
 	return f

@@ -65,6 +65,9 @@ type evidenceOf struct {
 	// transitions do. If it was rolled back, deployments may count as recorded in another state.
 	unlike       []string
 	isRolledBack bool
+	// uncounted are, by row, those of a commit that was PROMOTABLE whose rows say that it was not. Deployments among them
+	// may not have counted for what they shipped.
+	uncounted map[int64]string
 	// isUnmapped reports whether an attestation is still to be mapped by the rules of this release.
 	isUnmapped bool
 }
@@ -72,8 +75,15 @@ type evidenceOf struct {
 // judge compares what the row of an attestation says of the state of its commit with that before its event.
 // Of what a DEPLOYED commit was besides, the transitions say nothing.
 func (e *evidenceOf) judge(before ledger.State, l latest, whilePromotable bool) {
-	if before != ledger.Deployed && whilePromotable != (before == ledger.Promotable) {
+	switch {
+	case before == ledger.Deployed || whilePromotable == (before == ledger.Promotable):
+	case whilePromotable:
 		e.unlike = append(e.unlike, l.public)
+	default:
+		if e.uncounted == nil {
+			e.uncounted = make(map[int64]string)
+		}
+		e.uncounted[l.id] = l.public
 	}
 }
 

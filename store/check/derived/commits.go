@@ -36,7 +36,10 @@ func (o *Org) commits(ctx context.Context, r repo) error {
 			if page, err = readCommits(conn, r.id, after); err != nil {
 				return err
 			}
-			return readLatest(conn, o.ID, page)
+			if err = readLatest(conn, o.ID, page); err != nil {
+				return err
+			}
+			return excuse(conn, r.id, page)
 		})
 		if err != nil || len(page) == 0 {
 			return err

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/running"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -98,6 +99,16 @@ WHERE p.repo_id = ? ORDER BY p.version`, repo)
 	return list, nil
 }
 
+// contractAt returns the contract that was in effect at an event; nil if it cannot be read.
+func contractAt(list []contractVersion, event string) *policy.Contract {
+	for i := range slices.Backward(list) {
+		if list[i].event <= event {
+			return &list[i].contract
+		}
+	}
+	return nil
+}
+
 // A replaying derives again what runs in an environment of a repo.
 type replaying struct {
 	*Org
@@ -107,8 +118,8 @@ type replaying struct {
 	contracts  []contractVersion
 	distrusted map[string]ledger.Time
 
-	steps     []step
-	breaches  []breach
+	steps     []running.Step
+	breaches  []running.Breach
 	signers   map[string]identity.DN
 	unchecked string // why it cannot be derived again; empty if it can
 }
@@ -122,18 +133,18 @@ func (e *replaying) compare() (rows int64, err error) {
 	if err := e.readSteps(); err != nil {
 		return 0, err
 	}
-	derived := environment{rows: make(map[int64]deployment), baselines: make(map[int64]deployment)}
-	derived.replay(e.steps, e.breaches)
+	derived := running.New()
+	derived.Replay(e.steps, e.breaches)
 	if e.unchecked != "" {
 		e.Uncheckedf("%s: what runs in %s of %s: %s", e.Name, e.names.deploy, e.r.name, e.unchecked)
-		derived.rows = nil
+		derived.Rows = nil
 	}
 
-	rows, err = e.compareRows(e.names.deployID, e.row(), derived.rows)
+	rows, err = e.compareRows(e.names.deployID, e.row(), derived.Rows)
 	if err != nil {
 		return 0, fmt.Errorf("read deployments: %w", err)
 	}
-	baselines, err := e.compareRows(e.names.baselineID, "the baseline for "+e.row(), derived.baselines)
+	baselines, err := e.compareRows(e.names.baselineID, "the baseline for "+e.row(), derived.Baselines)
 	if err != nil {
 		return 0, fmt.Errorf("read baselines: %w", err)
 	}
@@ -147,26 +158,26 @@ func (e *replaying) compare() (rows int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the last change: %w", err)
 	}
-	if latest != derived.latest && e.unchecked == "" {
+	if latest != derived.Latest && e.unchecked == "" {
 		e.Problemf("environment", e.Name, e.row(), "the attestation in row %d has changed it last, and its row says that "+
-			"in row %d", derived.latest, latest)
+			"in row %d", derived.Latest, latest)
 	}
 	return rows, nil
 }
 
 func (e *replaying) row() string { return e.names.deploy + " of " + e.r.name }
 
-// compareRows compares the deployments or baselines under a predicate with those derived, which it removes from the map.
-// If the map is nil, it only counts them. Problems are about what name says.
+// compareRows compares the deployments or baselines under a predicate with those derived, and removes these from the
+// map. If that is nil, it only counts them. Problems are about what name says.
 func (e *replaying) compareRows(
-	predicateID int64, name string, derived map[int64]deployment,
+	predicateID int64, name string, derived map[int64]running.Deployment,
 ) (rows int64, err error) {
 	isUnchecked := derived == nil
-	const different = "the row of the commit in row %d says %+v, and the attestations %+v"
+	const different = "the row of the commit in row %d says %s, and the attestations %s"
 	err = e.conn.Each(func(row sqldb.Scanner) error {
 		var commit int64
-		var d deployment
-		err := row.Scan(&commit, &d.attestation, &d.required, &d.ended)
+		var d running.Deployment
+		err := row.Scan(&commit, &d.Attestation, &d.Required, &d.Ended)
 		rows++
 
 		want, ok := derived[commit]
@@ -174,22 +185,27 @@ func (e *replaying) compareRows(
 		switch {
 		case err != nil || d == want || isUnchecked:
 		case !ok:
-			e.Problemf("deployment", e.Name, name, "the commit in row %d was not deployed, and its row says %+v", commit, d)
+			e.Problemf("deployment", e.Name, name, "the commit in row %d was not deployed, and its row says %s", commit, said(d))
 		default:
-			e.Problemf("deployment", e.Name, name, different, commit, d, want)
+			e.Problemf("deployment", e.Name, name, different, commit, said(d), said(want))
 		}
 		return err
 	}, "SELECT commit_id, attestation_id, required, ended_id FROM deployments WHERE repo_id = ? AND predicate_id = ?",
 		e.r.id, predicateID)
 	for _, commit := range slices.Sorted(maps.Keys(derived)) {
-		e.Problemf("deployment", e.Name, name, different, commit, deployment{}, derived[commit])
+		e.Problemf("deployment", e.Name, name, different, commit, said(running.Deployment{}), said(derived[commit]))
 	}
 	return rows, err
 }
 
+// said returns what a row says.
+func said(d running.Deployment) string {
+	return fmt.Sprintf("{attestation:%d required:%t ended:%d}", d.Attestation, d.Required, d.Ended)
+}
+
 func (e *replaying) readBreaches() (err error) {
-	e.breaches, err = sqldb.All(e.conn, func(row sqldb.Scanner) (b breach, err error) {
-		return b, row.Scan(&b.attestation, &b.commit, &b.how, &b.by, &b.finishedAt)
+	e.breaches, err = sqldb.All(e.conn, func(row sqldb.Scanner) (b running.Breach, err error) {
+		return b, row.Scan(&b.Attestation, &b.Commit, &b.How, &b.By, &b.FinishedAt)
 	}, `
 SELECT v.attestation_id, v.commit_id, v.closed_how, v.closed_by, a.finished_at
 FROM violations v /*+index violations_by_repo*/ /*+ordered*/ JOIN attestations a ON a.id = v.attestation_id
@@ -202,18 +218,18 @@ WHERE v.repo_id = ? AND v.predicate_id = ? ORDER BY v.id`, e.r.id, e.names.deplo
 
 // readSteps reads the attestations about the environment.
 func (e *replaying) readSteps() error {
-	opened, byCommit := make(map[int64]bool), make(map[int64][]breach)
+	opened, byCommit := make(map[int64]bool), make(map[int64][]running.Breach)
 	for _, b := range e.breaches {
-		opened[b.attestation] = true
-		byCommit[b.commit] = append(byCommit[b.commit], b)
+		opened[b.Attestation] = true
+		byCommit[b.Commit] = append(byCommit[b.Commit], b)
 	}
 
 	err := e.conn.Each(func(row sqldb.Scanner) error {
-		var s step
+		var s running.Step
 		var v policy.Evidence
 		var dn, event, id string
 		var at ledger.Time
-		err := row.Scan(&s.id, &s.public, &s.commit, &v.Predicate, &v.PredicateType, &v.Status, &dn, &s.finishedAt, &event,
+		err := row.Scan(&s.ID, &s.Public, &s.Commit, &v.Predicate, &v.PredicateType, &v.Status, &dn, &s.FinishedAt, &event,
 			&id, &at)
 		if err != nil {
 			return err
@@ -221,20 +237,20 @@ func (e *replaying) readSteps() error {
 		if v.Signer, err = e.signer(dn); err != nil {
 			return err
 		}
-		isOpen := func(b breach) bool { return b.isOpenAt(s.id, s.public) }
-		e.judge(&s, v, event, opened[s.id] || slices.ContainsFunc(byCommit[s.commit], isOpen))
+		isOpen := func(b running.Breach) bool { return b.IsOpenAt(s.ID, s.Public) }
+		e.judge(&s, v, event, opened[s.ID] || slices.ContainsFunc(byCommit[s.Commit], isOpen))
 		since, isDistrusted := e.distrusted[id]
 		switch {
-		case s.effect == policy.Based: // its row depends on nothing else
-		case s.id < e.MappedBelow:
+		case s.Effect == policy.Based: // its row depends on nothing else
+		case s.ID < e.MappedBelow:
 			e.unchecked = "it was recorded by an earlier release"
 		case isDistrusted && since <= at:
 			e.unchecked = "evidence about it is distrusted"
 		}
 		if len(e.breaches) == 0 {
-			s.public = ""
+			s.Public = ""
 		}
-		if s.effect != policy.NoEffect && s.effect != policy.Refused {
+		if s.Effect != policy.NoEffect && s.Effect != policy.Refused {
 			e.steps = append(e.steps, s)
 		}
 		return nil
@@ -242,7 +258,7 @@ func (e *replaying) readSteps() error {
 SELECT a.id, a.attestation_id, a.commit_id, p.name, t.uri, a.status, s.dn, a.finished_at, a.event_id, a.identity_id,
   CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END
 FROM attestations a /*+index attestations_by_predicate*/ /*+ordered*/ JOIN predicates p ON p.id = a.predicate_id
-  /*+ordered*/ JOIN predicate_types t ON t.id = a.type_id /*+ordered*/ JOIN signers s ON s.id = a.signer_id
+  /*+ordered*/ JOIN predicate_types t ON t.id = a.type_id /*+ordered*/ JOIN signers s ON s.ID = a.signer_id
 WHERE a.repo_id = ? AND a.predicate_id IN (?, ?, ?)`, e.r.id, e.names.deployID, e.names.rollbackID, e.names.baselineID)
 	if err != nil {
 		return fmt.Errorf("read attestations: %w", err)
@@ -257,52 +273,44 @@ WHERE a.repo_id = ? AND a.predicate_id IN (?, ?, ?)`, e.r.id, e.names.deployID, 
 }
 
 // judge sets what an attestation has done to the environment, by the contract of its time.
-func (e *replaying) judge(s *step, v policy.Evidence, event string, isBreach bool) {
+func (e *replaying) judge(s *running.Step, v policy.Evidence, event string, isBreach bool) {
 	if _, isBaseline := ledger.BaselineOf(v.Predicate, v.PredicateType); isBaseline {
-		s.effect = policy.Based
+		s.Effect = policy.Based
 		return
 	}
 
-	n := len(e.contracts)
-	for n > 0 && e.contracts[n-1].event > event {
-		n--
-	}
-	if n == 0 {
+	contract := contractAt(e.contracts, event)
+	if contract == nil {
 		e.unchecked = "the contract of its time cannot be read"
 		return
 	}
-	contract, predicateType := &e.contracts[n-1].contract, v.PredicateType
 	_, isRollback := ledger.RollbackOf(v.Predicate, v.PredicateType)
-	switch {
-	case isRollback:
-		predicateType = ledger.ResultType
-	case v.Predicate != e.names.deploy:
+	if !isRollback && v.Predicate != e.names.deploy {
 		return // a result of an earlier release whose predicate begins like that of a rollback or baseline
 	}
 
-	s.required = contract.RequiresDeployment(e.names.deploy, predicateType)
-	isBreach = isBreach && s.required && v.Status == ledger.Pass
-	s.effect = contract.Effect(policy.Facts{}, v, s.required, isBreach)
-	isTakenBack := s.effect == policy.TakenBack
-	if contract.IsScoped() && s.required && (isTakenBack || s.effect == policy.Refused) {
+	environment, _ := ledger.EnvironmentOf(e.names.deploy)
+	s.Judge(contract, policy.Facts{}, v, environment, isBreach)
+	isTakenBack := s.Effect == policy.TakenBack
+	if contract.IsScoped() && s.Required && (isTakenBack || s.Effect == policy.Refused) {
 		e.unchecked = "which requirements applied to its commits is not known"
 	}
-	if _, ok := e.rollbacks[s.id]; isRollback && isTakenBack && !ok {
+	if _, ok := e.rollbacks[s.ID]; isRollback && isTakenBack && !ok {
 		e.unchecked = "to which commit it was rolled back is not known: an envelope was pruned, or it is being changed"
 	}
 }
 
 // resolve sets what only the statement of an attestation says.
-func (e *replaying) resolve(s *step) error {
-	s.saidAt = s.finishedAt
-	if at, ok := e.finished[s.id]; ok {
-		s.saidAt = at
+func (e *replaying) resolve(s *running.Step) error {
+	s.SaidAt = s.FinishedAt
+	if at, ok := e.finished[s.ID]; ok {
+		s.SaidAt = at
 	}
-	sha := e.rollbacks[s.id]
+	sha := e.rollbacks[s.ID]
 	if sha == "" {
 		return nil
 	}
-	err := e.conn.Each(func(row sqldb.Scanner) error { return row.Scan(&s.to) },
+	err := e.conn.Each(func(row sqldb.Scanner) error { return row.Scan(&s.To) },
 		"SELECT id FROM commits WHERE repo_id = ? AND sha = ?", e.r.id, sha)
 	if err != nil {
 		return fmt.Errorf("find commit: %w", err)

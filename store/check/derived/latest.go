@@ -3,6 +3,7 @@ package derived
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -113,7 +114,7 @@ func (o *Org) latest(org, row string, v *commit) {
 		o.compareLatest(org, row, e)
 	}
 
-	for _, public := range e.unlike {
+	for _, public := range slices.Concat(e.unlike, slices.Sorted(maps.Values(e.uncounted))) {
 		if !e.isRolledBack {
 			o.Problemf(verify.CheckRecord, org, row, "%s was not recorded in the state of the commit that its row says", public)
 		}
