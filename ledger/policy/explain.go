@@ -118,10 +118,18 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	b.WriteString(v.treeReason(r))
 	b.WriteString(v.claimReason(r))
 	if d.exception != nil && d.filled == 0 {
-		b.WriteString("; the exception needs somebody to have deployed the commit")
+		b.WriteString("; the exception needs " + neededDeployment(r))
 	}
 	b.WriteString(v.distinctReason(i, s))
 	return b.String()
+}
+
+// neededDeployment says what an exception for a DEPLOYED requirement needs.
+func neededDeployment(r *Requirement) string {
+	if r.Delivery {
+		return "a deployment of a PROMOTABLE commit that ships only what is covered"
+	}
+	return "somebody to have deployed the commit"
 }
 
 // authorReason says why evidence does not count because it is not known who wrote a commit.
