@@ -238,9 +238,9 @@ var mayImport = map[string][]string{
 	},
 	"store/lists": {
 		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/policy/earlier",
-		"ledger/policy/lint", "ledger/policy/size", "ledger/proof", "ledger/proof/receipt", "store/backlog",
-		"store/delivery", "store/events", "store/facts", "store/overlaps", "store/policies", "store/radarindex",
-		"store/signers", "store/sqldb", "store/states", "store/txn",
+		"ledger/policy/lint", "ledger/policy/size", "ledger/proof", "ledger/proof/receipt", "ledger/running",
+		"store/backlog", "store/delivery", "store/events", "store/facts", "store/overlaps", "store/policies",
+		"store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
 	},
 	"store/boards": {
 		"ledger", "ledger/attention", "ledger/identity", "ledger/outbound", "ledger/radar", "store/facts",

@@ -87,14 +87,14 @@ func (v *Environment) runs() (commit int64, finished ledger.Time) {
 	return 0, 0
 }
 
-// maxRan limits the deployments that Ran returns.
-const maxRan = 100
+// MaxRan limits the deployments that Ran returns.
+const MaxRan = 100
 
 // Ran returns the commits that run or ran: those of the newest deployments that have not ended, the newest first, and
 // then that of the newest baseline.
 func (v *Environment) Ran() (list []int64) {
 	for _, p := range slices.Backward(v.present) {
-		if d := v.Rows[p.commit]; d.Attestation == p.attestation && d.Ended == 0 && len(list) < maxRan {
+		if d := v.Rows[p.commit]; d.Attestation == p.attestation && d.Ended == 0 && len(list) < MaxRan {
 			list = append(list, p.commit)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/running"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/signers"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -37,10 +38,6 @@ type Base struct {
 // SubjectBytes is how much of a message is read for its subject.
 const SubjectBytes = "1000"
 
-// maxRan limits the deployments to an environment that are looked at, the newest ones. If the signers of all are
-// distrusted, what runs is not known.
-const maxRan = 100
-
 // An Environment is an environment of a repo.
 type Environment struct {
 	OrgID, RepoID int64
@@ -50,7 +47,8 @@ type Environment struct {
 }
 
 // Base returns the base of an environment: its newest deployment that counts and was not rolled back, or else its
-// newest baseline. examined is the number of rows that it has read.
+// newest baseline. If the signers of the newest running.MaxRan deployments are distrusted, it is not known. examined is
+// the number of rows that it has read.
 func (li *Lists) Base(rd txn.Reader, e Environment) (b Base, examined int, err error) {
 	if e.PredicateID == 0 {
 		e.PredicateID, err = li.signers.RowOf(rd, signers.PredicateOf(e.OrgID, ledger.EnvironmentPredicate(e.Name)))
@@ -59,7 +57,7 @@ func (li *Lists) Base(rd txn.Reader, e Environment) (b Base, examined int, err e
 		}
 	}
 	b, examined, err = li.newest(rd, e.RepoID, e.PredicateID)
-	if err != nil || b.CommitID != 0 || examined == maxRan {
+	if err != nil || b.CommitID != 0 || examined == running.MaxRan {
 		return b, examined, err
 	}
 	b, n, err := li.baseline(rd, e)
@@ -99,7 +97,7 @@ func (li *Lists) ran(rd txn.Reader, e Environment) (base Base, commits map[strin
 		err := row.Scan(&sha, &isTrusted)
 		commits[sha] = commits[sha] || isTrusted
 		return err
-	}, "SELECT c.sha,"+facts.IsTrusted+joinRan+" LIMIT ?", e.RepoID, base.predicateID, maxRan)
+	}, "SELECT c.sha,"+facts.IsTrusted+joinRan+" LIMIT ?", e.RepoID, base.predicateID, running.MaxRan)
 	if err != nil {
 		return base, nil, fmt.Errorf("read what ran: %w", err)
 	}
@@ -130,7 +128,7 @@ func (li *Lists) newest(rd txn.Reader, repoID, predicateID int64) (newest Base, 
 	}, `
 SELECT d.commit_id, d.attestation_id, d.required, a.attestation_id, a.signer_id, a.recorded_at, a.reason,
   c.sha, c.state, c.branch, substr(c.message, 1, `+SubjectBytes+`), c.target, c.tree_id,`+facts.IsTrusted+joinRan+" LIMIT ?",
-		repoID, predicateID, maxRan)
+		repoID, predicateID, running.MaxRan)
 	if err != nil && !errors.Is(err, txn.ErrFull) {
 		return Base{}, examined, fmt.Errorf("read what runs: %w", err)
 	}
