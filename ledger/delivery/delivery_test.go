@@ -283,6 +283,11 @@ func TestGaps(t *testing.T) {
 				"rita approves m2 since m1", "sue rejects m2"}, ran: "m1", want: "m2"},
 		"a rejection, and then a review of all by somebody else": {
 			history: branch, said: []string{"sue rejects m2", tested, "rita approves c since m1"}, ran: "m1"},
+		"a rejection, and then a review of all by the same person": {
+			history: branch, said: []string{"sue rejects m2", tested, "sue approves c since m1"}, ran: "m1"},
+		"a later review of the same person that does not count hides none": {
+			history: []string{"max m0", "rita m1 m0", "max m2 m1", "max c m2"},
+			said:    []string{tested, "rita approves c since m1", "rita approves m2 since m0"}, ran: "m1"},
 		"a rejection of what was reviewed before": {
 			history: branch, said: []string{tested, "rita approves c since m1", "sue rejects m2"}, ran: "m1", want: "m2"},
 		"an exception covers its commit": {

@@ -358,7 +358,7 @@ func (v *evaluation) isSigner(i, at int) bool {
 
 // withoutOthers changes the verdict on evidence that would count if the same person's
 // evidence for another slot of the predicate does not: a clean scan of one image does not
-// hide that of another.
+// hide that of another. What covers the commit was compared with the rest of its own commit.
 func (v *evaluation) withoutOthers(i int, about []int) {
 	d, found := &v.decisions[i], false
 	for _, at := range about {
@@ -374,7 +374,7 @@ func (v *evaluation) withoutOthers(i int, about []int) {
 		return
 	}
 	for _, at := range about {
-		if d.verdicts[at] == counts && v.incomplete[v.topics[at]] == i+1 {
+		if d.verdicts[at] == counts && v.incomplete[v.topics[at]] == i+1 && !v.isOfOther(at) {
 			d.verdicts[at] = otherSlot
 		}
 	}
