@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ const now = ledger.Time(1795424400000)
 
 // contract asks for a review of each change by somebody who wrote none of it.
 const contract = `{"requirements":[
-	{"state":"ATTESTED","predicate":"test:*"},
+	{"name":"tests","state":"ATTESTED","predicate":"test:*"},
 	{"name":"review","state":"PROMOTABLE","predicate":"review:*","exclude_author":"proven","covers":"change",
 		"distinct_from":["ATTESTED"],"carry":["tree","merge"],"carry_signers":["cn=queue"]},
 	{"state":"DEPLOYED","predicate":"deploy:prod","delivery":true}],
@@ -98,7 +99,7 @@ func (k *teller) signer(name string) identity.DN {
 }
 
 // say records a statement: who, what, a commit, and perhaps "since" and a base, "of" and a source, "on" and a commit of
-// the mainline.
+// the mainline, or "from" and the requirement of an exception.
 func (k *teller) say(words []string) {
 	who, verb, sha := k.signer(words[0]), words[1], words[2]
 	rest := make(map[string]string)
@@ -120,8 +121,8 @@ func (k *teller) say(words []string) {
 			f.Spans[e.Base] = span
 		}
 	case "excuses":
-		f.Exceptions = append(f.Exceptions, policy.Exception{Attestation: e.Attestation, Requirement: "review", Signer: who,
-			RecordedAt: now - 1000, Until: now + 1000})
+		f.Exceptions = append(f.Exceptions, policy.Exception{Attestation: e.Attestation,
+			Requirement: cmp.Or(rest["from"], "review"), Signer: who, RecordedAt: now - 1000, Until: now + 1000})
 		return
 	default: // a claim, or "copies" for a commit with the same tree
 		k.carry(f, sha, verb, rest, e)
@@ -297,6 +298,9 @@ func TestGaps(t *testing.T) {
 		"who has tested the tip is no reviewer": {
 			history: branch, said: []string{tested, "ci approves m2 since m1", "rita approves c since m2"}, ran: "m1",
 			want: "m2"},
+		"who has tested the tip is no reviewer, also if the tests of a commit below are excused": {
+			history: branch, said: []string{tested, "ci approves m2 since m1", "rita approves c since m2",
+				"boss excuses m2 from tests"}, ran: "m1", want: "m2"},
 		"two reviews of one commit, of which one is needed each": {
 			contract: strings.Replace(contract, `"name":"review"`, `"name":"review","threshold":2`, 1),
 			history:  branch, said: []string{tested, "rita approves m2 since m1", "sue approves c since m1",

@@ -234,7 +234,10 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 	v.count(i, about)
 	if v.delivery != nil {
 		d.blocked = d.blocked && !v.isCleared(i, about)
-		v.takeOver(i)
+		if !v.delivery.asks(i) {
+			v.takeOver(i)
+			return
+		}
 	}
 
 	if d.exception = v.c.Exceptions.inForce(v.f.Exceptions, r.Name, v.now); d.exception != nil {
@@ -530,11 +533,8 @@ func (v *evaluation) isCleared(i int, about []int) bool {
 }
 
 // takeOver takes what an exception does for the head, and whether it lacks people, for a requirement about the tree.
-// Its own state says what the head lacks.
+// Its own state says what the head lacks. Exceptions of the commit itself play no part.
 func (v *evaluation) takeOver(i int) {
-	if v.delivery.asks(i) {
-		return
-	}
 	d, head := &v.decisions[i], &v.delivery.head.decisions[i]
 	d.filled, d.exception = head.filled, head.exception
 	if !head.met {
