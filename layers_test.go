@@ -301,8 +301,12 @@ var mayImport = map[string][]string{
 		"ledger/policy", "store", "store/storetest",
 	},
 	"store/storetest/conformance": {
-		"internal/testenv", "store/storetest", "store/storetest/access", "store/storetest/overlaps",
-		"store/storetest/record", "store/storetest/states", "store/storetest/webhooks",
+		"internal/testenv", "store/storetest", "store/storetest/access", "store/storetest/delivery",
+		"store/storetest/overlaps", "store/storetest/record", "store/storetest/states", "store/storetest/webhooks",
+	},
+	"store/storetest/delivery": {
+		"internal/must", "internal/testenv", "ledger", "ledger/attestation", "ledger/lineage", "ledger/policy",
+		"ledger/radar", "store/storetest",
 	},
 	"store/storetest/overlaps": {
 		"internal/must", "internal/testenv", "ledger", "ledger/policy", "ledger/policy/conflicts", "ledger/radar",

@@ -156,9 +156,15 @@ func (s *Signer) Verify(payload []byte) (*attestation.Attestation, int64) {
 // Send signs and records a statement.
 func (s *Signer) Send(payload []byte) (ledger.AttestationRecord, bool, error) {
 	s.fx.T.Helper()
+	return s.SendTo("api", payload)
+}
+
+// SendTo is like Send, in another repo of acme.
+func (s *Signer) SendTo(repo string, payload []byte) (ledger.AttestationRecord, bool, error) {
+	s.fx.T.Helper()
 	s.fx.Turn()
 	a, version := s.Verify(payload)
-	return s.fx.Record(s.fx.T.Context(), "acme", "api", a, version)
+	return s.fx.Record(s.fx.T.Context(), "acme", repo, a, version)
 }
 
 // SendNoticed records a statement, and checks the beginning of the notice in the answer.

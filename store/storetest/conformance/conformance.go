@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/store/storetest/access"
+	"github.com/ledgerd/ledgerd/store/storetest/delivery"
 	"github.com/ledgerd/ledgerd/store/storetest/overlaps"
 	"github.com/ledgerd/ledgerd/store/storetest/record"
 	"github.com/ledgerd/ledgerd/store/storetest/states"
@@ -17,7 +18,8 @@ import (
 
 // suites returns the tests of each package below store/storetest, as the exported methods of a value.
 func suites(s storetest.Suite) []any {
-	return []any{access.Tests(s), overlaps.Tests(s), record.Tests(s), states.Tests(s), webhooks.Tests(s)}
+	return []any{access.Tests(s), delivery.Tests(s), overlaps.Tests(s), record.Tests(s), states.Tests(s),
+		webhooks.Tests(s)}
 }
 
 // Run runs all tests of the suite as subtests.
