@@ -62,7 +62,8 @@ func (d *drawing) step() {
 	pick(d.random,
 		d.push, d.push, d.push, d.revert, d.build, d.build, d.build, d.update, d.merge, d.merge, d.merge, d.merge, d.claimAny,
 		d.reviewAny, d.reviewAny, d.reviewBranch, d.reviewBranch, d.reject, d.testAny, d.except, d.learn,
-		d.deployTip, d.deployTip, d.deployTip, d.deployAny, d.deployBranch, d.rollBack, d.setBaseline,
+		d.deployTip, d.deployTip, d.deployAny, d.deployBranch, d.release, d.release, d.release, d.rollBack, d.rollBack,
+		d.setBaseline,
 	)()
 }
 
@@ -201,6 +202,22 @@ func (d *drawing) ship(name string) {
 	d.deploy(name)
 }
 
+// release deploys a commit once all since what runs is reviewed.
+func (d *drawing) release() {
+	name, env := pick(d.random, d.tip(), d.tip(), d.any()), pick(d.random, environments()...)
+	for _, test := range d.rules.tests() {
+		d.say(statement{by: "ci", verb: passes, commit: name, of: test})
+	}
+	base, _ := d.running(env)
+	if base == name {
+		base = ""
+	}
+	for _, by := range []string{"rita", "sue", "tom"} {
+		d.say(statement{by: by, verb: approves, commit: name, on: base})
+	}
+	d.deployTo(env, name)
+}
+
 func (d *drawing) deployAny() { d.deploy(d.any()) }
 
 func (d *drawing) deployBranch() {
@@ -209,8 +226,9 @@ func (d *drawing) deployBranch() {
 	}
 }
 
-func (d *drawing) deploy(name string) {
-	env := pick(d.random, environments()...)
+func (d *drawing) deploy(name string) { d.deployTo(pick(d.random, environments()...), name) }
+
+func (d *drawing) deployTo(env, name string) {
 	v := deploys
 	if d.rolledBack(name, env) != "" && d.one(2) {
 		v = redeploys
@@ -221,10 +239,14 @@ func (d *drawing) deploy(name string) {
 // rollBack rolls a commit back that runs or ran, to another one or to the one before.
 func (d *drawing) rollBack() {
 	env := pick(d.random, environments()...)
+	for n := 0; n < 3 && len(d.deployed(env)) < 2; n++ {
+		env = pick(d.random, environments()...)
+	}
 	ran := d.deployed(env)
 	if len(ran) == 0 {
 		return
 	}
+
 	name, to := pick(d.random, ran...), ""
 	if d.one(2) {
 		name = ran[len(ran)-1]
@@ -293,7 +315,7 @@ func (d *drawing) merge() {
 		return
 	}
 	b, side, tree := pick(d.random, d.branches...), d.tip(), 0
-	if b.since == side && d.one(2) || d.one(10) {
+	if b.since == side || d.one(4) { // it brings the files of the branch
 		tree = d.commits[b.head].tree
 	}
 
@@ -307,9 +329,10 @@ func (d *drawing) merge() {
 	case "squash":
 		d.land(d.add(tree, side))
 	case "rebase":
-		for range min(len(b.commits), 3) {
+		for range min(len(b.commits), 3) - 1 {
 			d.land(d.add(0, d.tip()))
 		}
+		d.land(d.add(tree, d.tip()))
 	}
 	d.claim(kind, d.tip(), b.head, side)
 }
