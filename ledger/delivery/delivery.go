@@ -37,15 +37,15 @@ func (g *Gap) Reasons() []string {
 	return reasons
 }
 
-// Judge returns what the evidence gives the first commit, the one that is deployed, if each requirement applies that
-// any commit of the delivery needs, and the commits that are not covered, in their order. follows reports whether what
-// runs leads to the first commit: if not, its files may differ anywhere.
+// Judge returns what the evidence gives the first commit, the one that is deployed, if each requirement about the tree
+// applies that any commit of the delivery needs, and the commits that are not covered, in their order. follows reports
+// whether what runs leads to the first commit: if not, its files may differ anywhere.
 func Judge(c *policy.Contract, commits []Commit, follows bool, now ledger.Time) (standing ledger.State, gaps []Gap) {
-	head := *commits[0].Facts
+	all := *commits[0].Facts
 	if c.NeedsChanges() {
-		addChanges(&head, commits, follows)
+		addChanges(&all, commits, follows)
 	}
-	judge := c.Delivery(head, now)
+	judge := c.Delivery(*commits[0].Facts, all, now)
 
 	standing, lacking := judge.Head()
 	switch own, _ := c.Standing(*commits[0].Facts, now); {
@@ -59,23 +59,23 @@ func Judge(c *policy.Contract, commits []Commit, follows bool, now ledger.Time) 
 
 // addChanges sets which paths all commits of a delivery change. If that is not known of any of them, they may change
 // any path.
-func addChanges(head *policy.Facts, commits []Commit, follows bool) {
+func addChanges(all *policy.Facts, commits []Commit, follows bool) {
 	paths := make(map[string]bool)
 	for _, c := range commits {
 		if !follows || c.Facts == nil || !c.Facts.HasChanges {
-			head.HasChanges = false
+			all.HasChanges = false
 			return
 		}
-		head.ManyChanges = head.ManyChanges || c.Facts.ManyChanges
+		all.ManyChanges = all.ManyChanges || c.Facts.ManyChanges
 		for _, path := range c.Facts.Changes {
 			paths[path] = true
 		}
 	}
-	head.Changes = head.Changes[:0:0]
+	all.Changes = all.Changes[:0:0]
 	for path := range paths {
-		head.Changes = append(head.Changes, path)
+		all.Changes = append(all.Changes, path)
 	}
-	slices.Sort(head.Changes)
+	slices.Sort(all.Changes)
 }
 
 // below returns the commits below the first that are not covered. The first commit's own state says what it lacks.

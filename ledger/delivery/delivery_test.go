@@ -337,21 +337,46 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// What applies is decided for the delivery, by the paths that all of it changes.
-func TestWhatAppliesIsDecidedForAll(t *testing.T) {
-	c := must.Get(policy.Parse([]byte(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","covers":"change",
-		"paths":["billing/**"]}]}`)))(t)
-	for path, want := range map[string]int{"web/a": 0, "billing/a": 2} {
+// Tests apply to what any commit of the delivery changes, and reviews to what each of them does.
+func TestPathsOfDeliveries(t *testing.T) {
+	c := must.Get(policy.Parse([]byte(`{"requirements":[
+		{"state":"ATTESTED","predicate":"test:billing","paths":["billing/**"]},
+		{"state":"PROMOTABLE","predicate":"review:billing","covers":"change","paths":["billing/**"]},
+		{"state":"PROMOTABLE","predicate":"review:web","covers":"change","paths":["web/**"]}]}`)))(t)
+	for _, test := range []struct {
+		name, path string // that b changes; empty if it is not known
+		b, c       string // what is said of the commits
+		beside     bool   // whether what runs does not lead to c
+		want       string
+	}{
+		{"both change web", "web/a", "review:web", "review:web", false, ""},
+		{"each has the review of its team", "billing/a", "review:billing", "review:web test:billing", false, ""},
+		{"nobody reviews billing", "billing/a", "", "review:web test:billing", false, "b"},
+		{"nobody tests billing", "billing/a", "review:billing", "review:web", false, "c"},
+		{"what b changes is not known", "", "review:billing", "review:web test:billing", false, "b"},
+		{"the files differ elsewhere, too", "web/a", "review:web", "review:web", true, "c"},
+	} {
 		commits := []Commit{
-			{lineage.Shipped{SHA: "c", Parents: []string{"b"}, Known: true},
-				&policy.Facts{Attested: true, HasChanges: true, Changes: []string{"web/b"}}},
-			{lineage.Shipped{SHA: "b", Known: true}, &policy.Facts{Attested: true, HasChanges: true, Changes: []string{path}}},
+			{lineage.Shipped{SHA: "c", Parents: []string{"b"}, Known: true}, changing("web/b", test.c)},
+			{lineage.Shipped{SHA: "b", Known: true}, changing(test.path, test.b)},
 		}
-		if _, gaps := Judge(&c, commits, true, now); len(gaps) != want {
-			t.Errorf("%s: gaps %+v, want %d", path, gaps, want)
+		_, gaps := Judge(&c, commits, !test.beside, now)
+		var names []string
+		for _, gap := range gaps {
+			names = append(names, gap.Commit)
 		}
-		if _, gaps := Judge(&c, commits, false, now); len(gaps) != 2 {
-			t.Errorf("%s next to what runs: gaps %+v, want all", path, gaps)
+		if got := strings.Join(names, " "); got != test.want {
+			t.Errorf("%s: gaps %q, want %q: %+v", test.name, got, test.want, gaps)
 		}
 	}
+}
+
+// changing returns the facts of a commit that changes a path, and of which something was said.
+func changing(path, said string) *policy.Facts {
+	f := &policy.Facts{Attested: true, HasChanges: path != "", Changes: []string{path}}
+	for predicate := range strings.FieldsSeq(said) {
+		f.Evidence = append(f.Evidence, policy.Evidence{Predicate: predicate, Status: ledger.Pass, RecordedAt: now - 1000,
+			Signer: identity.DN{CN: predicate}})
+	}
+	return f
 }

@@ -15,9 +15,13 @@ func (c *Contract) DeliversTo(environment string) bool {
 // Delivers reports whether e is a deployment that counts only if all commits that it ships are covered.
 func (c *Contract) Delivers(e *Evidence) bool {
 	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool {
-		return r.Delivery && r.isAbout(e) && slices.Contains(r.Accept, e.Status)
+		return r.Delivery && r.isAbout(e) && (e.Status == ledger.Pass || slices.Contains(r.Accept, e.Status))
 	})
 }
+
+// mayExcuse reports whether an exception may stand in for what a deployment lacks: it does not for what is shipped and
+// not covered.
+func (c *Contract) mayExcuse(e *Evidence) bool { return e.WhilePromotable || !c.Delivers(e) }
 
 // HasDelivery reports whether any deployment counts only if all commits that it ships are covered. If so, Derive needs
 // Facts.Spans also of reviews that carry by tree.
@@ -25,10 +29,11 @@ func (c *Contract) HasDelivery() bool {
 	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Delivery })
 }
 
-// Delivery returns what decides about the commits of a delivery. The facts are those of the commit that is deployed,
-// but with the paths that all of them change.
-func (c *Contract) Delivery(f Facts, now ledger.Time) *Delivery {
-	d := &Delivery{c: c, now: now, scopes: c.scopes(&f), head: c.evaluate(&f, now)}
+// Delivery returns what decides about the commits of a delivery. The facts are those of the commit that is deployed.
+// all are the same, but with the paths that all commits change.
+func (c *Contract) Delivery(f, all Facts, now ledger.Time) *Delivery {
+	d := &Delivery{c: c, now: now, all: c.scopes(&all), targets: f.Targets}
+	d.head = c.evaluateIn(&f, now, d.scopesOf(&f), nil, nil)
 	if !slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return len(r.DistinctFrom) > 0 }) {
 		return d
 	}
@@ -47,14 +52,16 @@ func (c *Contract) Delivery(f Facts, now ledger.Time) *Delivery {
 // Coverings returns the evidence of a commit of the delivery that covers others, too. isCovered reports whether the
 // commit itself is covered by what it has alone.
 func (d *Delivery) Coverings(f Facts) (list []Covering, isCovered bool) {
-	v := d.c.evaluateIn(&f, d.now, d, nil)
+	own := d.scopesOf(&f)
+	v := d.c.evaluateIn(&f, d.now, d.all, d, nil) // a review counts for others if it does not apply to this one, too
 	isCovered = true
 	for i := range d.c.Requirements {
 		if !d.asks(i) {
 			continue
 		}
-		isCovered = isCovered && !v.isUncovered(i)
+		isCovered = isCovered && (own != nil && own[i].excluded != "" || !v.isUncovered(i))
 		v.carrying.findWays(&d.c.Requirements[i])
+
 		for at, verdict := range v.decisions[i].verdicts {
 			if verdict != counts {
 				continue
@@ -74,6 +81,9 @@ func (d *Delivery) Coverings(f Facts) (list []Covering, isCovered bool) {
 // leads from its base to this commit, unless its signer wrote any of that.
 func (v *evaluation) coversFrom(i, at int) (from []string) {
 	r, e := &v.c.Requirements[i], &v.f.Evidence[at]
+	if !e.IsReview() {
+		return nil
+	}
 	span, known := v.f.Spans[e.Base]
 	if e.Source == 0 {
 		if known {
@@ -101,7 +111,7 @@ func (v *evaluation) coversFrom(i, at int) (from []string) {
 // Lacking returns the requirements that a commit of the delivery does not meet, with the reasons. It is covered if
 // there are none. coverings have the evidence of all commits whose range has this one.
 func (d *Delivery) Lacking(f Facts, coverings []*Covering) (list []ledger.RequirementStatus) {
-	v := d.c.evaluateIn(&f, d.now, d, coverings)
+	v := d.c.evaluateIn(&f, d.now, d.scopesOf(&f), d, coverings)
 	for i := range d.c.Requirements {
 		if d.asks(i) && v.isUncovered(i) {
 			list = append(list, v.status(i))

@@ -93,13 +93,14 @@ type decision struct {
 	met     bool
 }
 
-// A Delivery decides which commits of a delivery are covered. They are judged by the requirements that apply to what
-// all of them change.
+// A Delivery decides which commits of a delivery are covered.
 type Delivery struct {
-	c      *Contract
-	now    ledger.Time
-	scopes []scope
-	head   *evaluation
+	c   *Contract
+	now ledger.Time
+	// all is what applies to what all commits change, and targets are those of the head.
+	all     []scope
+	targets []string
+	head    *evaluation
 	// byHead is what counts for the head, which speaks for the tree of all: who reviews must be others, by distinct_from.
 	byHead []*Covering
 }
@@ -115,12 +116,13 @@ type Covering struct {
 
 // evaluate decides about the requirements of a contract.
 func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
-	return c.evaluateIn(f, now, nil, nil)
+	return c.evaluateIn(f, now, c.scopes(f), nil, nil)
 }
 
 // evaluateIn is like evaluate, for a commit of a delivery that evidence of other commits covers. Without a delivery, it
 // is about the commit alone.
-func (c *Contract) evaluateIn(f *Facts, now ledger.Time, d *Delivery, coverings []*Covering) *evaluation {
+func (c *Contract) evaluateIn(f *Facts, now ledger.Time, scopes []scope, d *Delivery, coverings []*Covering,
+) *evaluation {
 	evidence, statements := withoutStatements(Latest(f.Evidence))
 	f.Evidence = evidence
 	own := len(f.Evidence)
@@ -132,12 +134,8 @@ func (c *Contract) evaluateIn(f *Facts, now ledger.Time, d *Delivery, coverings 
 		carrying: carrying{c: c, f: f, own: own, isShipped: d != nil}, statements: statements,
 	}
 	v.authors.carrying = &v.carrying
-	var scopes []scope
 	if d != nil {
-		scopes = d.scopes
 		v.cover(d, coverings)
-	} else {
-		scopes = c.scopes(f)
 	}
 	v.number()
 	v.carrying.topics = v.topics
@@ -227,7 +225,7 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 		d.verdicts[at] = verdict
 		d.blocked = d.blocked || verdict == blocks
 		e := &v.f.Evidence[at]
-		hasAccepted = hasAccepted || v.statuses[at]&d.accept != 0 && !v.isUndone(e) && (!r.Delivery || e.WhilePromotable)
+		hasAccepted = hasAccepted || v.statuses[at]&d.accept != 0 && !v.isUndone(e) && v.c.mayExcuse(e)
 	}
 	d.blocked = d.blocked || len(v.shutting(i)) > 0
 	v.withoutOthers(i, about)
@@ -490,6 +488,23 @@ func (v *evaluation) involved(i int) (set assign.Set) {
 func (d *Delivery) asks(i int) bool {
 	r := &d.c.Requirements[i]
 	return r.Covers == CoversChange && r.State < ledger.Deployed
+}
+
+// scopesOf returns which requirements apply to a commit of the delivery: those that each commit must meet by what it
+// changes, others by what all change.
+func (d *Delivery) scopesOf(f *Facts) []scope {
+	if d.all == nil {
+		return nil
+	}
+	own := *f
+	own.Targets = d.targets
+	list := d.c.scopes(&own)
+	for i := range list {
+		if !d.asks(i) {
+			list[i] = d.all[i]
+		}
+	}
+	return list
 }
 
 // cover adds the evidence that covers a commit of a delivery to its own.

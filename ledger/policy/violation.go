@@ -94,20 +94,27 @@ func (c Contract) IsDeployment(e Evidence) bool {
 }
 
 // Excused returns the DEPLOYED requirements of a commit for which the exception with the
-// given id stands in at the time now. It stands in for no deployment that ships what is not covered.
+// given id stands in at the time now. Excuses says for which deployments.
 func (c Contract) Excused(f Facts, now ledger.Time, exception string) (excused []Requirement) {
 	v := c.evaluate(&f, now)
 	for i := range v.decisions {
 		r, d := c.Requirements[i], &v.decisions[i]
-		if r.State == ledger.Deployed && d.exception != nil && d.exception.Attestation == exception &&
-			(d.filled > 0 || !r.Delivery) {
+		if r.State == ledger.Deployed && d.exception != nil && d.exception.Attestation == exception {
 			excused = append(excused, r)
 		}
 	}
 	return excused
 }
 
-// Names reports whether the requirement is about a predicate, or about its type.
-func (r *Requirement) Names(predicate, predicateType string) bool {
-	return r.isAbout(&Evidence{Predicate: predicate, PredicateType: predicateType})
+// Excuses reports whether an exception that stands in for requirements makes a deployment of a commit count, which has
+// not. If another statement has replaced the deployment, f does not say what it shipped.
+func (c *Contract) Excuses(excused []Requirement, f Facts, d Evidence) bool {
+	if !slices.ContainsFunc(excused, func(r Requirement) bool { return r.isAbout(&d) }) {
+		return false
+	}
+	at := slices.IndexFunc(f.Evidence, func(e Evidence) bool { return e.Attestation == d.Attestation })
+	if at >= 0 {
+		d.WhilePromotable = f.Evidence[at].WhilePromotable
+	}
+	return c.mayExcuse(&d)
 }

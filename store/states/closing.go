@@ -2,7 +2,6 @@ package states
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -93,11 +92,13 @@ func (st *States) closeExcused(t *txn.Tx, s *facts.Commit, c closing) error {
 	var list []txn.Keyed[ledger.Violation]
 	var later []backlog.Job
 	for _, v := range open {
-		switch isNamed := func(r policy.Requirement) bool { return r.Names(v.Row.Predicate, v.predicateType) }; {
-		case !slices.ContainsFunc(excused, isNamed):
+		d := policy.Evidence{Attestation: v.Row.Attestation, Predicate: v.Row.Predicate, PredicateType: v.predicateType,
+			Status: ledger.Pass}
+		switch contract := s.Deriver.Contract; {
+		case !contract.Excuses(excused, s.Facts, d):
 		case len(list) < closedAtOnce:
 			list = append(list, v.Keyed)
-		default:
+		case !contract.Delivers(&d): // a job closes all of a predicate
 			later = append(later, c.job(backlog.Excuse, v.ID))
 		}
 	}

@@ -26,7 +26,7 @@ type doubt struct {
 // A breach is a deployment that breaks the policy.
 type breach struct {
 	running.Breach
-	predicate, predicateType string
+	deployment *policy.Evidence
 }
 
 func newEnvironment() *environment {
@@ -50,7 +50,7 @@ func environmentOf(e *policy.Evidence) string {
 func (v *environment) breaks(s *running.Step, e *policy.Evidence) {
 	if !v.isBroken(s.Commit) {
 		b := running.Breach{Attestation: s.ID, Commit: s.Commit, FinishedAt: s.FinishedAt}
-		v.breaches = append(v.breaches, breach{b, e.Predicate, e.PredicateType})
+		v.breaches = append(v.breaches, breach{b, e})
 	}
 }
 
@@ -74,11 +74,10 @@ func (v *environment) apply(s running.Step) {
 	}
 }
 
-// excuse closes the violations of a commit by an exception that stands in for requirements: their deployments count.
-func (v *environment) excuse(commit int64, excused []policy.Requirement) {
+// excuse closes the violations of a commit whose deployments are made good.
+func (v *environment) excuse(commit int64, isExcused func(d policy.Evidence) bool) {
 	v.breaches = slices.DeleteFunc(v.breaches, func(b breach) bool {
-		isNamed := func(r policy.Requirement) bool { return r.Names(b.predicate, b.predicateType) }
-		isGood := b.Commit == commit && slices.ContainsFunc(excused, isNamed)
+		isGood := b.Commit == commit && isExcused(*b.deployment)
 		if isGood {
 			v.MakeGood(b.Breach)
 		}

@@ -269,14 +269,15 @@ func (m *model) standing(name string) ledger.State {
 	return m.standingIf(name, func(path string) bool { return m.touches(name, path) })
 }
 
-// standingIf is like standing, if some paths are changed.
+// standingIf is like standing, if the tests apply to what changes some paths.
 func (m *model) standingIf(name string, touches func(string) bool) ledger.State {
 	for _, test := range m.rules.tests() {
 		if _, isMet := m.tested(name, test); m.rules.applies(test, touches) && !isMet {
 			return ledger.Validating
 		}
 	}
-	if m.rules.applies("review", touches) && !m.isReviewed(name, touches, true) {
+	own := func(path string) bool { return m.touches(name, path) }
+	if m.rules.applies("review", own) && !m.isReviewed(name, touches, true) {
 		return ledger.Attested
 	}
 	return ledger.Promotable

@@ -43,12 +43,12 @@ func (s *shipment) gaps() set {
 	return gaps
 }
 
-// standing returns that of the head, if all applies that the delivery needs.
+// standing returns that of the head, if all tests apply that the delivery needs.
 func (s *shipment) standing() ledger.State { return s.standingIf(s.head, s.touches) }
 
 // isCovered reports whether a commit below the head is covered.
 func (s *shipment) isCovered(name string) bool {
-	if !s.rules.applies("review", s.touches) {
+	if !s.rules.applies("review", func(path string) bool { return s.model.touches(name, path) }) {
 		return true
 	}
 	votes := s.votes(name, true)
