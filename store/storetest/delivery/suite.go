@@ -36,7 +36,7 @@ func (s suite) TestDeliveriesAgreeWithAModel(t *testing.T) {
 
 	a := &agreement{}
 	first := testenv.Seed(t)
-	for n := first; n < first+uint64(testenv.Pick(50, 500, 500)); n++ {
+	for n := first; n < first+uint64(testenv.Pick(50, 250, 500)); n++ {
 		random := rand.New(rand.NewPCG(n, 0))
 		told := newTeller(fx, signers, fmt.Sprint("r", n), drawRules(random))
 		draw(told, random)
