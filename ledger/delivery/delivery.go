@@ -2,7 +2,6 @@
 package delivery
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -80,39 +79,100 @@ func addChanges(all *policy.Facts, commits []Commit, follows bool) {
 
 // below returns the commits below the first that are not covered. The first commit's own state says what it lacks.
 func below(judge *policy.Delivery, commits []Commit) (gaps []Gap) {
-	covering, isCovered := newDelivered(commits).coverings(judge)
+	covering := coverings(judge, commits)
 	for i := range commits[1:] {
 		c := &commits[i+1]
 		switch {
 		case !c.Known:
 			gaps = append(gaps, Gap{Commit: c.SHA})
 			continue
-		case isCovered[i+1]:
-			continue // other evidence does not change that
+		case covering[i+1].isCovered:
+			continue
 		}
 		var facts policy.Facts
 		if c.Facts != nil {
 			facts = *c.Facts
 		}
-		if lacking := judge.Lacking(facts, covering[i+1]); lacking != nil {
+		if lacking := judge.Lacking(facts, covering[i+1].list); lacking != nil {
 			gaps = append(gaps, Gap{c.SHA, lacking})
 		}
 	}
 	return gaps
 }
 
+// A covering is what covers a commit.
+type covering struct {
+	// isCovered reports whether the commit needs nothing but what it has alone.
+	isCovered bool
+	// list has the evidence of other commits whose range has this one.
+	list []*policy.Covering
+}
+
+// maxCoverings limits the evidence of other commits that is looked at for each commit.
+const maxCoverings = 100
+
+// add adds evidence of another commit. Of an individual, only the latest counts for a requirement.
+func (c *covering) add(e *policy.Covering) {
+	at := slices.IndexFunc(c.list, e.IsOfSame)
+	switch {
+	case at < 0 && len(c.list) < maxCoverings:
+		c.list = append(c.list, e)
+	case at >= 0 && e.Evidence.Attestation > c.list[at].Evidence.Attestation:
+		c.list[at] = e
+	}
+}
+
+// coverings returns what covers each commit.
+func coverings(judge *policy.Delivery, commits []Commit) []covering {
+	list, found := make([]covering, len(commits)), make([][]policy.Covering, len(commits))
+	isComplete := true
+	for i := range commits {
+		if facts := commits[i].Facts; facts != nil {
+			found[i], list[i].isCovered = judge.Coverings(*facts)
+		}
+		isComplete = isComplete && list[i].isCovered
+	}
+	if isComplete {
+		return list
+	}
+
+	d := newDelivered(commits)
+	for head := range found {
+		ranges := make(map[string][]int)
+		for n := range found[head] {
+			e := &found[head][n]
+			covered, ok := ranges[e.From]
+			if !ok {
+				covered = d.between(e.From, head)
+				ranges[e.From] = covered
+			}
+			for _, i := range covered {
+				if !list[i].isCovered {
+					list[i].add(e)
+				}
+			}
+		}
+	}
+	return list
+}
+
 // A delivered is the history of a delivery. Its commits are numbered by their position.
 type delivered struct {
-	commits []Commit
 	at      map[string]int // the number of each commit
 	parents [][]int        // those of the delivery
-	// rank has no commit before its children.
-	rank []int
+	// order has the numbers, no commit before those that it leads to, and rank the place of each in it.
+	order, rank []int
+
+	// from says of the commits that the last walk found, those whose walk is its number, whether they are of the range.
+	walk    int
+	walks   []int
+	isRange []bool
 }
 
 func newDelivered(commits []Commit) *delivered {
 	n := len(commits)
-	d := &delivered{commits: commits, at: make(map[string]int, n), parents: make([][]int, n), rank: make([]int, n)}
+	d := &delivered{at: make(map[string]int, n), parents: make([][]int, n), rank: make([]int, n),
+		walks: make([]int, n), isRange: make([]bool, n)}
 	for i := range commits {
 		d.at[commits[i].SHA] = i
 	}
@@ -132,10 +192,11 @@ func newDelivered(commits []Commit) *delivered {
 			next = append(next, i)
 		}
 	}
-	for rank := 0; len(next) > 0; rank++ {
+	for len(next) > 0 {
 		i := next[len(next)-1]
 		next = next[:len(next)-1]
-		d.rank[i] = rank
+		d.rank[i] = len(d.order)
+		d.order = append(d.order, i)
 		for _, at := range d.parents[i] {
 			if children[at]--; children[at] == 0 {
 				next = append(next, at)
@@ -145,83 +206,41 @@ func newDelivered(commits []Commit) *delivered {
 	return d
 }
 
-// maxCoverings limits the evidence of other commits that is looked at for each commit.
-const maxCoverings = 100
-
-// coverings returns, by number, the evidence that covers a commit: the range of each has it. isCovered are the commits
-// that need none.
-func (d *delivered) coverings(judge *policy.Delivery) (covering [][]*policy.Covering, isCovered []bool) {
-	covering, isCovered = make([][]*policy.Covering, len(d.commits)), make([]bool, len(d.commits))
-	for head := range d.commits {
-		if d.commits[head].Facts == nil {
-			continue
-		}
-		var list []policy.Covering
-		list, isCovered[head] = judge.Coverings(*d.commits[head].Facts)
-		for n := range list {
-			for _, i := range d.between(list[n].From, head) {
-				if len(covering[i]) < maxCoverings {
-					covering[i] = append(covering[i], &list[n])
-				}
-			}
-		}
-	}
-	return covering, isCovered
-}
-
 // between returns the numbers of the commits that lead to a head and not to another one. If that is not of the
 // delivery, nothing of the delivery leads to it: it ran already, or leads to what did.
 func (d *delivered) between(from string, head int) (list []int) {
-	w := &walk{rank: d.rank, isBefore: make(map[int]bool)}
-	w.add(head, false)
+	d.walk++
+	ahead := d.find(head, true)
 	if at, ok := d.at[from]; ok {
-		w.add(at, true)
+		ahead += d.find(at, false)
 	}
-	for w.ahead > 0 {
-		i := heap.Pop(w).(int)
-		before := w.isBefore[i]
-		if !before {
-			w.ahead--
+	for rank := d.rank[head]; ahead > 0; rank++ {
+		i := d.order[rank]
+		if d.walks[i] != d.walk {
+			continue
+		}
+		if d.isRange[i] {
+			ahead--
 			list = append(list, i)
 		}
 		for _, at := range d.parents[i] {
-			w.add(at, before)
+			ahead += d.find(at, d.isRange[i])
 		}
 	}
 	return list
 }
 
-// A walk visits commits, each after all that it leads to.
-type walk struct {
-	rank, queue []int
-	isBefore    map[int]bool // of those found, whether they are not after the range
-	ahead       int          // how many in the queue are of the range
-}
-
-// add notes that the walk has come to a commit.
-func (w *walk) add(i int, before bool) {
-	was, found := w.isBefore[i]
-	switch {
-	case !found:
-		w.isBefore[i] = before
-		heap.Push(w, i)
-		if !before {
-			w.ahead++
-		}
-	case before && !was:
-		w.isBefore[i] = true
-		w.ahead--
+// find notes that a walk has come to a commit, from one of the range or not. It returns how many more commits of the
+// range are found and not visited.
+func (d *delivered) find(i int, isRange bool) (more int) {
+	switch isNew := d.walks[i] != d.walk; {
+	case isNew && isRange:
+		more = 1
+	case !isNew && !isRange && d.isRange[i]:
+		more = -1
+	case !isNew:
+		return 0
 	}
-}
-
-func (w *walk) Len() int           { return len(w.queue) }
-func (w *walk) Less(i, j int) bool { return w.rank[w.queue[i]] < w.rank[w.queue[j]] }
-func (w *walk) Swap(i, j int)      { w.queue[i], w.queue[j] = w.queue[j], w.queue[i] }
-func (w *walk) Push(i any)         { w.queue = append(w.queue, i.(int)) }
-
-func (w *walk) Pop() any {
-	last := len(w.queue) - 1
-	i := w.queue[last]
-	w.queue = w.queue[:last]
-	return i
+	d.walks[i], d.isRange[i] = d.walk, isRange
+	return more
 }

@@ -114,6 +114,11 @@ type Covering struct {
 	From string
 }
 
+// IsOfSame reports whether two coverings are evidence of one individual for one requirement.
+func (c *Covering) IsOfSame(other *Covering) bool {
+	return c.requirement == other.requirement && c.Evidence.sameIndividual(&other.Evidence)
+}
+
 // evaluate decides about the requirements of a contract.
 func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 	return c.evaluateIn(f, now, c.scopes(f), nil, nil)
