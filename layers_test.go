@@ -253,8 +253,8 @@ var mayImport = map[string][]string{
 	},
 	"store/record": {
 		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity",
-		"ledger/lineage", "ledger/passkey", "ledger/policy", "ledger/review", "store/access", "store/events",
-		"store/facts", "store/history", "store/internal/envelope", "store/lists", "store/overlaps",
+		"ledger/lineage", "ledger/passkey", "ledger/policy", "ledger/policy/room", "ledger/review", "store/access",
+		"store/events", "store/facts", "store/history", "store/internal/envelope", "store/lists", "store/overlaps",
 		"store/radarindex", "store/signers", "store/sqldb", "store/states", "store/txn",
 	},
 	"store/recheck": {
@@ -431,6 +431,7 @@ var mayImport = map[string][]string{
 	},
 	"ledger/policy/document":        {"ledger", "ledger/policy"},
 	"ledger/policy/linking":         {"ledger", "ledger/identity", "ledger/policy"},
+	"ledger/policy/room":            {"ledger", "ledger/policy"},
 	"ledger/policy/size":            {"ledger", "ledger/identity", "ledger/policy", "ledger/policy/internal/fields"},
 	"ledger/policy/internal/assign": {},
 	"ledger/gitobject":              {"ledger", "ledger/internal/publickey", "ledger/internal/text"},

@@ -346,7 +346,7 @@ func TestPathsOfDeliveries(t *testing.T) {
 	for _, test := range []struct {
 		name, path string // that b changes; empty if it is not known
 		b, c       string // what is said of the commits
-		beside     bool   // whether what runs does not lead to c
+		elsewhere  bool   // whether what runs does not lead to c
 		want       string
 	}{
 		{"both change web", "web/a", "review:web", "review:web", false, ""},
@@ -360,7 +360,7 @@ func TestPathsOfDeliveries(t *testing.T) {
 			{lineage.Shipped{SHA: "c", Parents: []string{"b"}, Known: true}, changing("web/b", test.c)},
 			{lineage.Shipped{SHA: "b", Known: true}, changing(test.path, test.b)},
 		}
-		_, gaps := Judge(&c, commits, !test.beside, now)
+		_, gaps := Judge(&c, commits, !test.elsewhere, now)
 		var names []string
 		for _, gap := range gaps {
 			names = append(names, gap.Commit)

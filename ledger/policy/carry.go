@@ -54,7 +54,7 @@ func (c *Contract) carriable(f *Facts) []Evidence {
 		}
 	}
 
-	if len(list) > MaxSigners && len(signersOf(list)) > MaxSigners {
+	if len(list) > MaxSigners && len(SignersOf(list)) > MaxSigners {
 		f.NotCarried = fmt.Sprintf("only failures carry: more than %d names have signed what might carry", MaxSigners)
 		list = slices.DeleteFunc(list, func(e Evidence) bool { return !e.Status.IsFailure() })
 	}

@@ -152,3 +152,26 @@ type Summary struct {
 	CreatedAt ledger.Time `json:"created_at"`
 	CreatedBy string      `json:"created_by"`
 }
+
+// DeliversTo reports whether a deployment to an environment counts only if all commits that it ships are covered.
+func (c *Contract) DeliversTo(environment string) bool {
+	e := Evidence{Predicate: ledger.EnvironmentPredicate(environment), PredicateType: ledger.ResultType}
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Delivery && r.isAbout(&e) })
+}
+
+// Delivers reports whether e is a deployment that counts only if all commits that it ships are covered.
+func (c *Contract) Delivers(e *Evidence) bool {
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool {
+		return r.Delivery && r.isAbout(e) && (e.Status == ledger.Pass || slices.Contains(r.Accept, e.Status))
+	})
+}
+
+// mayExcuse reports whether an exception may stand in for what a deployment lacks: it does not for what is shipped and
+// not covered.
+func (c *Contract) mayExcuse(e *Evidence) bool { return e.WhilePromotable || !c.Delivers(e) }
+
+// HasDelivery reports whether any deployment counts only if all commits that it ships are covered. If so, Derive needs
+// Facts.Spans also of reviews that carry by tree.
+func (c *Contract) HasDelivery() bool {
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Delivery })
+}

@@ -6,29 +6,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// DeliversTo reports whether a deployment to an environment counts only if all commits that it ships are covered.
-func (c *Contract) DeliversTo(environment string) bool {
-	e := Evidence{Predicate: ledger.EnvironmentPredicate(environment), PredicateType: ledger.ResultType}
-	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Delivery && r.isAbout(&e) })
-}
-
-// Delivers reports whether e is a deployment that counts only if all commits that it ships are covered.
-func (c *Contract) Delivers(e *Evidence) bool {
-	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool {
-		return r.Delivery && r.isAbout(e) && (e.Status == ledger.Pass || slices.Contains(r.Accept, e.Status))
-	})
-}
-
-// mayExcuse reports whether an exception may stand in for what a deployment lacks: it does not for what is shipped and
-// not covered.
-func (c *Contract) mayExcuse(e *Evidence) bool { return e.WhilePromotable || !c.Delivers(e) }
-
-// HasDelivery reports whether any deployment counts only if all commits that it ships are covered. If so, Derive needs
-// Facts.Spans also of reviews that carry by tree.
-func (c *Contract) HasDelivery() bool {
-	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Delivery })
-}
-
 // Delivery returns what decides about the commits of a delivery. The facts are those of the commit that is deployed.
 // all are the same, but with the paths that all commits change.
 func (c *Contract) Delivery(f, all Facts, now ledger.Time) *Delivery {

@@ -16,15 +16,15 @@ type topic struct {
 
 func (e *Evidence) topic() topic { return topic{e.person(), e.Predicate, e.Slot} }
 
-// sameTopic reports whether both are about the same topic.
-func (e *Evidence) sameTopic(other *Evidence) bool {
+// SameTopic reports whether both are about the same topic.
+func (e *Evidence) SameTopic(other *Evidence) bool {
 	return e.Predicate == other.Predicate && e.Slot == other.Slot && e.samePerson(other)
 }
 
 // Replaces reports whether e takes the place of other, which was recorded before, as
 // the latest evidence. Evidence that states no outcome does not replace an outcome.
 func (e *Evidence) Replaces(other *Evidence) bool {
-	return e.sameTopic(other) && (e.Status != ledger.Recorded || other.Status == ledger.Recorded)
+	return e.SameTopic(other) && (e.Status != ledger.Recorded || other.Status == ledger.Recorded)
 }
 
 // Latest returns the latest evidence of each person for each predicate and slot, in the
@@ -109,7 +109,7 @@ func (g *groups) add(e *Evidence) (n int, isNew bool) {
 func hasReplaced(list []Evidence) bool {
 	for i := range list {
 		for j := range i {
-			if list[i].sameTopic(&list[j]) {
+			if list[i].SameTopic(&list[j]) {
 				return true
 			}
 		}
@@ -151,7 +151,7 @@ func (e *Evidence) isOvertakenBy(other *Evidence) bool {
 func latestLike(list []Evidence, e *Evidence) (latest *Evidence) {
 	for i := range list {
 		old := &list[i]
-		if old.sameTopic(e) && (latest == nil || old.isLater(latest)) {
+		if old.SameTopic(e) && (latest == nil || old.isLater(latest)) {
 			latest = old
 		}
 	}
@@ -189,66 +189,13 @@ const (
 	MaxTopics = 400
 	// MaxSigners limits the names that have signed the evidence of one commit, and what carries to it.
 	MaxSigners = 80
-	// maxNamed limits combinations of predicate, name and slot: people with many names may
-	// have more of these.
-	maxNamed = 2 * MaxTopics
 )
 
-// CheckRoom returns an error if a commit with the latest evidence in the list has no room
-// for e: as many names or topics as are allowed, and e is of another one. People are those who
-// have the name or the key of its signer. Evidence for a topic of the list under the same
-// name always has room, even if an earlier release has recorded more of them.
-func CheckRoom(list []Evidence, e *Evidence, people []int64) error {
-	if len(list) < MaxSigners || hasName(list, e) {
-		return nil
-	}
-	if names := signersOf(list); len(names) >= MaxSigners && !names[e.Signer] {
-		return ledger.Errorf(ledger.CodeTooMuchEvidence, "%d names have signed evidence for the commit, which is the "+
-			"maximum: only these can sign more", len(names))
-	}
-	if len(list) < MaxTopics {
-		return nil
-	}
-	if !hasTopic(list, *e, people) && len(Latest(list)) >= MaxTopics {
-		return ledger.Errorf(ledger.CodeTooMuchEvidence, "the commit has evidence for %d combinations of predicate, person "+
-			"and slot, which is the maximum: only newer evidence for one of these is recorded", MaxTopics)
-	}
-	if len(list) >= maxNamed {
-		return ledger.Errorf(ledger.CodeTooMuchEvidence, "the people who signed for the commit have used too many names "+
-			"(%d combinations of predicate, name and slot): sign with one of these", maxNamed)
-	}
-	return nil
-}
-
-// signersOf returns the names that have signed evidence.
-func signersOf(list []Evidence) map[identity.DN]bool {
+// SignersOf returns the names that have signed evidence.
+func SignersOf(list []Evidence) map[identity.DN]bool {
 	names := make(map[identity.DN]bool)
 	for i := range list {
 		names[list[i].Signer] = true
 	}
 	return names
-}
-
-// hasTopic reports whether the list has evidence for the topic of e, by any of the people.
-func hasTopic(list []Evidence, e Evidence, people []int64) bool {
-	for i := range max(len(people), 1) {
-		if len(people) > 0 {
-			e.Person = people[i]
-		}
-		if latestLike(list, &e) != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// hasName reports whether the list has evidence for the predicate and slot of e under the
-// same name.
-func hasName(list []Evidence, e *Evidence) bool {
-	for i := range list {
-		if old := &list[i]; old.Signer == e.Signer && old.Predicate == e.Predicate && old.Slot == e.Slot {
-			return true
-		}
-	}
-	return false
 }

@@ -12,6 +12,7 @@ import (
 	ledgerfacts "github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/room"
 	"github.com/ledgerd/ledgerd/store/access"
 	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/facts"
@@ -144,7 +145,7 @@ func (re *Recorder) recordOne(t *txn.Tx, v *view, r *Recording) error {
 		}
 
 		e := r.evidence()
-		if r.Err = policy.CheckRoom(s.Facts.Evidence, &e, r.people); r.Err != nil {
+		if r.Err = room.Check(s.Facts.Evidence, &e, r.people); r.Err != nil {
 			return nil
 		}
 	}
