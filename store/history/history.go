@@ -28,11 +28,11 @@ type key struct {
 	sha  string
 }
 
-// Sizes of the caches. They have commits of which little text is kept: at most maxText bytes.
+// Sizes of the caches. That of commits has those whose objects are at most maxText bytes, signature and all.
 const (
 	maxNodes   = 50_000
 	maxCommits = 10_000
-	maxText    = 1000
+	maxText    = 4096
 )
 
 // selectLineage selects the first bytes of the object of a commit, as many as its verbs say.

@@ -97,6 +97,37 @@ func (s suite) TestNothingPassesAGap(t *testing.T) {
 	g.wantOpen(1)
 }
 
+// Neither an exception for another requirement that is about the deployment makes it count, nor what the commit did in
+// another environment.
+func (s suite) TestNoExceptionMovesTheBase(t *testing.T) {
+	const start = `{"requirements":[{"state":"ATTESTED","predicate":"test:*"},
+	{"name":"review","state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"covers":"change"},`
+	const end = `"radar":{"enabled":false},"exceptions":{"signers":["cn=boss"],"max_duration":"1d"}}`
+	for name, ask := range map[string]string{
+		"any": `{"state":"DEPLOYED","predicate":"deploy:prod","delivery":true},
+			{"name":"any","state":"DEPLOYED","predicate":"deploy:*"}],`,
+		"ship": `{"name":"ship","state":"DEPLOYED","predicate":"deploy:*","delivery":true}],`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, rita, ops := s.newDelivery(t)
+			rita.Attest(g.ids["m0"], "review:code", ledger.Pass)
+			ops.Attest(g.ids["m0"], "deploy:prod", ledger.Pass)
+			g.review(rita, "m2", "m1")
+			g.SetContract(start + strings.Replace(ask, `,"delivery":true`, "", 1) + end)
+			ops.Attest(g.ids["m2"], "deploy:staging", ledger.Pass)
+			g.SetContract(start + ask + end)
+			ops.Attest(g.ids["m2"], "deploy:prod", ledger.Pass)
+			g.wantOpen(1)
+
+			g.NewSigner("cn=boss,ou=dev,o=acme").Except(g.ids["m2"], name)
+			g.wantOpen(1)
+			if gate := g.gate("m2"); gate.Reached {
+				t.Errorf("after an exception for the deployment, the gate says %+v", gate)
+			}
+		})
+	}
+}
+
 // A hotfix of what ran ships nothing else, and neither does what ran. What never ran is shipped with all below.
 func (s suite) TestWhatRanIsNotShippedAgain(t *testing.T) {
 	g, rita, ops := s.newDelivery(t)
