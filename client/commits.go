@@ -71,7 +71,8 @@ func (c *Client) Commit(ctx context.Context, org, repo, sha string) (ledger.Comm
 func (c *Client) CommitFor(ctx context.Context, org, repo, sha, target, environment string,
 ) (ledger.Commit, error) {
 	commit, _, err := call[ledger.Commit](ctx, c, request{
-		method: http.MethodGet, path: pathOf("orgs", org, "repos", repo, "commits", sha), query: parameters("target", target, "env", environment),
+		method: http.MethodGet, path: pathOf("orgs", org, "repos", repo, "commits", sha),
+		query: parameters("target", target, "env", environment),
 	})
 	return commit, err
 }

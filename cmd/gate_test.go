@@ -102,7 +102,8 @@ func TestGateNotesDeliveries(t *testing.T) {
 	} {
 		refuses.Store(test.refuses)
 		var stdout, stderr bytes.Buffer
-		args := []string{"gate", "acme/api", "--commit", sha, "--state", test.state, "--server", s.URL, "--token", "ldg_secret"}
+		args := []string{"gate", "acme/api", "--commit", sha, "--state", test.state, "--server", s.URL,
+			"--token", "ldg_secret"}
 		status := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
 		if status != test.status || !strings.HasPrefix(stderr.String(), test.stderr) ||
 			test.stderr == "" && stderr.Len() > 0 {

@@ -187,8 +187,8 @@ func (c caller) confirms(a *attestation.Attestation) error {
 	case a.Baseline == nil, c.token.Scope >= ledger.Admin:
 		return nil
 	case c.token.IsSignIn:
-		return ledger.Errorf(ledger.CodeForbidden, "role %s required: an admin confirms a baseline by sending it, and you are %s",
-			member.Admin, member.Role(c.token.Scope))
+		return ledger.Errorf(ledger.CodeForbidden, "role %s required: an admin confirms a baseline by sending it, "+
+			"and you are %s", member.Admin, member.Role(c.token.Scope))
 	}
 	return ledger.Errorf(ledger.CodeForbidden,
 		"scope %s required: an admin confirms a baseline by sending it, and the API token has scope %s",

@@ -37,7 +37,8 @@ func TestBaselinesAreConfirmedByAnAdmin(t *testing.T) {
 	b.addMember("ada", "admin")
 	mia, _ := b.signInMember("mia")
 	refused = b.asWith(mia, "POST", attestationsPath, body).wantProblem(403, ledger.CodeForbidden)
-	if !strings.Contains(refused.Detail, "role admin required") || !strings.Contains(refused.Detail, "you are maintainer") {
+	if !strings.Contains(refused.Detail, "role admin required") ||
+		!strings.Contains(refused.Detail, "you are maintainer") {
 		t.Errorf("a maintainer is refused with %q", refused.Detail)
 	}
 	items := decode[ledger.BulkResponse](post(b.writer, "["+body+"]").want(200)).Data

@@ -238,7 +238,8 @@ func (g gate) explain(w io.Writer, title string, commit *ledger.Commit) {
 const noteTimeout = 10 * time.Second
 
 // noteDeliveries says of which environments the gate would be shut, since a deployment would ship what is not covered,
-// if no environment was asked for. It is best effort: the gate has its answer. commit is nil if it is not in the ledger.
+// if no environment was asked for. It is best effort: the gate has its answer. commit is nil if it is not in the
+// ledger.
 func (g gate) noteDeliveries(ctx context.Context, p *cli.Program, c *cli.Connection, commit *ledger.Commit) {
 	if commit == nil || g.environment != "" || p.Global.Quiet {
 		return

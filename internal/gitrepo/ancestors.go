@@ -35,8 +35,8 @@ func (g Repo) Ancestors(ctx context.Context, commit string, q Query) (list []str
 	return o.historyOf(ctx, [][]string{{commit, "^" + m.trunk}, {m.trunk, "^" + commit}})
 }
 
-// Since returns the commits that a commit has and its base has not, as many as a deployment may ship. It returns none if
-// the folder is in no work tree, or the clone lacks one of the two.
+// Since returns the commits that a commit has and its base has not, as many as a deployment may ship. It returns none
+// if the folder is in no work tree, or the clone lacks one of the two.
 func (g Repo) Since(ctx context.Context, base, commit string) (list []string, err error) {
 	if exists, err := g.Exists(ctx); err != nil || !exists {
 		return nil, err

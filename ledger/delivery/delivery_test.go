@@ -260,9 +260,10 @@ func TestGaps(t *testing.T) {
 			said: []string{"rita approves m1 since m0", "rita approves t2 since m0", "queue rebase r2 of t2 on m1", tested,
 				"rita approves c since r2"}, ran: "m0", want: "r2 r1"},
 		"tests that carry to the head, and reviewers of others": {
-			history: []string{"max m0", "max m1 m0", "max m2 m1", "max t m1", "max c m2"},
-			said:    []string{"ci tests t", "x copies c of t", "rita approves m2 since m1", "rita approves c since m2"},
-			ran:     "m1", contract: strings.Replace(contract, `"predicate":"test:*"`, `"predicate":"test:*","carry":["tree"]`, 1)},
+			history:  []string{"max m0", "max m1 m0", "max m2 m1", "max t m1", "max c m2"},
+			said:     []string{"ci tests t", "x copies c of t", "rita approves m2 since m1", "rita approves c since m2"},
+			ran:      "m1",
+			contract: strings.Replace(contract, `"predicate":"test:*"`, `"predicate":"test:*","carry":["tree"]`, 1)},
 		"a test of a commit below, which is later than that of the head": {
 			history: branch, said: []string{tested, "rita approves c since m2", "rita approves m2 since m1", "ci tests m2"},
 			ran: "m1"},

@@ -98,8 +98,8 @@ func (v Vouchers) Signer(predicate, commit string) (Signer, error) {
 		v[0].signer.DN, text.Clip(predicate), strings.Join(limits, ", "), v[0].signer.Identity)
 }
 
-// CheckClaims returns CodePredicateNotAllowed for a predicate of claims, unless the signer's identity names them: claims
-// about several commits, and baselines.
+// CheckClaims returns CodePredicateNotAllowed for a predicate of claims, unless the signer's identity names them:
+// claims about several commits, and baselines.
 func (s *Signer) CheckClaims(predicate string) error {
 	if s.May.NamesClaims(predicate) {
 		return nil

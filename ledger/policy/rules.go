@@ -20,8 +20,8 @@ func (c Contract) IsOf(e ledger.PolicyEvent) bool {
 	return c.Digest() == e.Digest && c.Rules == e.Rules
 }
 
-// CheckClaims returns CodePredicateNotAllowed if a signer may not make a claim about several commits, or set a baseline.
-// AnyClaimer says who may claim merges by the rules of an earlier release.
+// CheckClaims returns CodePredicateNotAllowed if a signer may not make a claim about several commits, or set a
+// baseline. AnyClaimer says who may claim merges by the rules of an earlier release.
 func (c Contract) CheckClaims(predicate string, s *identity.Signer) error {
 	if c.AnyClaimer() && strings.HasPrefix(predicate, "merge:") {
 		return nil

@@ -46,8 +46,8 @@ func TestRulesOfTheReleaseBefore(t *testing.T) {
 	}
 }
 
-// Claims about several commits, and baselines, need a pattern that begins with their prefix. By the rules of earlier releases, every
-// pattern that includes merges does.
+// Claims about several commits, and baselines, need a pattern that begins with their prefix. By the rules of earlier
+// releases, every pattern that includes merges does.
 func TestCheckClaims(t *testing.T) {
 	for _, test := range []struct {
 		predicate, may string // patterns, separated by blanks

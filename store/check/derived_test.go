@@ -349,7 +349,8 @@ var derivedChanges = []struct {
 			" says {attestation:0 "}},
 	{"a baseline that never was", `INSERT INTO deployments
 		SELECT repo_id, predicate_id, 1, attestation_id, 0, 0 FROM deployments WHERE predicate_id = ` + baselineID,
-		[]string{"deployment acme the baseline for deploy:eu of api: the commit in row 1 was not deployed, and its row says {"}},
+		[]string{"deployment acme the baseline for deploy:eu of api: the commit in row 1 was not deployed, and its row " +
+			"says {"}},
 	{"a baseline that has ended", "UPDATE deployments SET ended_id = attestation_id WHERE predicate_id = " + baselineID,
 		[]string{"deployment acme the baseline for deploy:eu of api: the row of the commit in row ", " says {",
 			", and the attestations {"}},

@@ -14,8 +14,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// Deliveries finds out what deployments ship. Its methods are safe for concurrent use, except those with a txn.Tx, which
-// the writer's goroutine calls.
+// Deliveries finds out what deployments ship. Its methods are safe for concurrent use, except those with a txn.Tx,
+// which the writer's goroutine calls.
 type Deliveries struct {
 	facts   *facts.Facts
 	history *history.History
@@ -105,7 +105,9 @@ func (de *Deliveries) gatherSome(rd txn.Reader, head *facts.Commit, list []linea
 }
 
 // addGaps adds gaps to a delivery, with what the ledger knows of their commits.
-func (de *Deliveries) addGaps(p history.Past, d *ledger.Delivery, gaps []delivery.Gap, known map[string]*facts.Commit) error {
+func (de *Deliveries) addGaps(
+	p history.Past, d *ledger.Delivery, gaps []delivery.Gap, known map[string]*facts.Commit,
+) error {
 	for _, gap := range gaps {
 		c, ok, err := p.Commit(gap.Commit)
 		if err != nil {

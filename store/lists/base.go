@@ -127,7 +127,8 @@ func (li *Lists) newest(rd txn.Reader, repoID, predicateID int64) (newest Base, 
 		return txn.ErrFull
 	}, `
 SELECT d.commit_id, d.attestation_id, d.required, a.attestation_id, a.signer_id, a.recorded_at, a.reason,
-  c.sha, c.state, c.branch, substr(c.message, 1, `+SubjectBytes+`), c.target, c.tree_id,`+facts.IsTrusted+joinRan+" LIMIT ?",
+  c.sha, c.state, c.branch, substr(c.message, 1, `+SubjectBytes+`), c.target, c.tree_id,`+
+		facts.IsTrusted+joinRan+" LIMIT ?",
 		repoID, predicateID, running.MaxRan)
 	if err != nil && !errors.Is(err, txn.ErrFull) {
 		return Base{}, examined, fmt.Errorf("read what runs: %w", err)

@@ -14,9 +14,9 @@ import (
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// recordDeployment notes what an attestation that was just recorded says of an environment.
-// predicateID is the row of its predicate. The judgement decides whether a deployment counts. A pass for a predicate that no DEPLOYED
-// requirement names counts too, and any other outcome of it is a rollback.
+// recordDeployment notes what an attestation that was just recorded says of an environment. predicateID is the row of
+// its predicate. The judgement decides whether a deployment counts. A pass for a predicate that no DEPLOYED requirement
+// names counts too, and any other outcome of it is a rollback.
 func (re *Recorder) recordDeployment(
 	t *txn.Tx, s *facts.Commit, r *Recording, j states.Judgement, predicateID int64,
 ) error {
@@ -113,7 +113,8 @@ func (re *Recorder) changeEnvironment(s *facts.Commit, predicateID int64) {
 	re.deploying.changed[environmentKey{predicateID, s.RepoID}] = environmentChange{s.Deriver.Repo.OrgID, s.Newest}
 }
 
-// setBaseline notes that a commit is the baseline of an environment, in place of any before. predicateID is the row of the predicate of the baseline.
+// setBaseline notes that a commit is the baseline of an environment, in place of any before. predicateID is the row of
+// the predicate of the baseline.
 func (re *Recorder) setBaseline(
 	t *txn.Tx, s *facts.Commit, r *Recording, j states.Judgement, predicateID int64,
 ) error {
@@ -219,7 +220,8 @@ func (re *Recorder) checkNothingRuns(t *txn.Tx, d *facts.Deriver, r *Recording) 
 	if !ok {
 		return nil
 	}
-	predicateID, err := re.signers.RowOf(t.Reader, signers.PredicateOf(d.Repo.OrgID, ledger.EnvironmentPredicate(environment)))
+	predicate := signers.PredicateOf(d.Repo.OrgID, ledger.EnvironmentPredicate(environment))
+	predicateID, err := re.signers.RowOf(t.Reader, predicate)
 	if err != nil {
 		return err
 	}

@@ -269,8 +269,8 @@ func (l *linker) setStates(rows []linkRow) (unknown string, err error) {
 	return "", nil
 }
 
-// setDeliveries sets what a deployment of the commits whose link counts ships to the environment. If it cannot do so for
-// all of them, unknown says why.
+// setDeliveries sets what a deployment of the commits whose link counts ships to the environment. If it cannot do so
+// for all of them, unknown says why.
 func (l *linker) setDeliveries(rows []linkRow) (unknown string, err error) {
 	if l.environment == "" {
 		return "", nil

@@ -19,10 +19,10 @@ FROM attestations a /*+ordered*/ JOIN predicates p ON p.id = a.predicate_id
 WHERE a.id IN `
 
 // excuse takes from what is uncounted the deployments that may not have counted for what they shipped: the contract of
-// their time asked for that, and those with a pass are violations, as the log says. Whether anything was not covered is not derived
-// again: that follows from the evidence of other commits at the time, and 'ledgerd verify --rederive' does it. One that
-// shipped what was not covered, and whose row says that it counts, is found only if its commit has another state than
-// that gives.
+// their time asked for that, and those with a pass are violations, as the log says. Whether anything was not covered is
+// not derived again: that follows from the evidence of other commits at the time, and 'ledgerd verify --rederive' does
+// it. One that shipped what was not covered, and whose row says that it counts, is found only if its commit has another
+// state than that gives.
 func excuse(conn *sqldb.Conn, repo int64, page []*commit) error {
 	byID := make(map[int64]*commit)
 	var rows []any

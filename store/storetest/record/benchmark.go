@@ -66,8 +66,8 @@ func BenchmarkRegisterInFlight(b *testing.B, newDatabase storetest.New) {
 	}
 }
 
-// BenchmarkGateOfADelivery asks the gate of a commit for an environment to which it ships 20 and 1,000 others, each with
-// a review of its own.
+// BenchmarkGateOfADelivery asks the gate of a commit for an environment to which it ships 20 and 1,000 others, each
+// with a review of its own.
 func BenchmarkGateOfADelivery(b *testing.B, newDatabase storetest.New) {
 	for _, n := range []int{20, 1000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

@@ -47,14 +47,15 @@ func (s suite) TestADeploymentShipsAllSinceWhatRuns(t *testing.T) {
 	g.want("once it is deployed", "m0", ledger.Deployed)
 
 	g.review(rita, "m2", "m1")
-	if gate := g.gate("m2"); gate.Reached || len(gate.Reasons) != 1 || !strings.Contains(gate.Reasons[0], ledger.Short(g.ids["m1"])) {
+	gate := g.gate("m2")
+	if gate.Reached || len(gate.Reasons) != 1 || !strings.Contains(gate.Reasons[0], ledger.Short(g.ids["m1"])) {
 		t.Errorf("with m1 below, which nobody has reviewed, the gate says %+v", gate)
 	}
 	ops.Attest(g.ids["m2"], "deploy:prod", ledger.Pass)
 	g.want("after a deployment over the gap", "m2", ledger.Promotable)
 
 	g.review(rita, "m2", "m0")
-	if gate := g.gate("m2"); !gate.Reached {
+	if gate = g.gate("m2"); !gate.Reached {
 		t.Errorf("with a review of all, the gate says %+v", gate)
 	}
 	g.want("since that changes no deployment", "m2", ledger.Promotable)
