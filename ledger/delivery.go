@@ -11,16 +11,18 @@ const MaxGaps = 10
 // MaxDeliveries is the number of environments that Commit.Deliveries has.
 const MaxDeliveries = 3
 
-// A Delivery is what a deployment of a commit to an environment ships: the commit, and all that leads to it and not to
-// what runs there.
+// A Delivery is what a deployment of a commit to an environment ships: the commit, and all that leads to it and to no
+// commit that ran there before.
 type Delivery struct {
 	Environment string `json:"environment"`
 	// Base is what runs there. If it is nil, the ledger does not know, and all below the commit is shipped.
 	Base *DeliveryBase `json:"base"`
+	// ContainsBase reports whether what runs there leads to the commit. If not, it is another branch, or an older commit.
+	ContainsBase bool `json:"contains_base"`
 	// Commits is how many are shipped. If TooLong, there are more than are looked at, and none is covered.
 	Commits int  `json:"commits"`
 	TooLong bool `json:"too_long,omitzero"`
-	// Standing is what the evidence gives the commit if each requirement applies that all of them need.
+	// Standing is what the evidence gives the commit if each requirement about the tree applies that any of them needs.
 	Standing State `json:"standing"`
 	// Uncovered is how many are not covered by what the policy asks of each change. Gaps lists the first of them.
 	Uncovered int   `json:"uncovered"`
@@ -41,6 +43,8 @@ type Gap struct {
 	Subject string   `json:"subject"` // first line of the commit's message
 	Author  Author   `json:"author"`
 	Reasons []string `json:"reasons"`
+	// Unknown reports whether its object is not known.
+	Unknown bool `json:"unknown,omitzero"`
 }
 
 // Summary says how much of what a deployment ships is not covered, as a clause.
@@ -66,11 +70,13 @@ func (d *Delivery) Reasons() (list []string) {
 			"ledgerd environment baseline "+d.Environment+")")
 	case d.TooLong:
 		list = append(list, "more is shipped to "+d.Environment+" than is looked at")
-	case d.Uncovered > 1:
-		list = append(list, strconv.Itoa(d.Uncovered)+" commits that come with it to "+d.Environment+" are not covered")
 	}
-	for _, g := range d.Gaps {
-		list = append(list, Short(g.Commit)+" is not covered: "+strings.Join(g.Reasons, "; "))
+	for i, g := range d.Gaps {
+		reason := Short(g.Commit) + " is not covered: " + strings.Join(g.Reasons, "; ")
+		if i == 0 && d.Uncovered > 1 {
+			reason = "it ships " + strconv.Itoa(d.Uncovered) + " commits to " + d.Environment + " that are not covered; " + reason
+		}
+		list = append(list, reason)
 	}
 	return list
 }

@@ -63,7 +63,8 @@ Use it once, when you begin to record deployments.
 
 The environment shows the baseline until the first deployment there counts, and
 again if all of them were rolled back. A newer baseline takes its place. It
-deploys nothing: states, gates and violations do not change.
+deploys nothing: states and violations do not change. If the policy says
+delivery: true, gates of ENV ask for what leads to a commit and not to REV.
 
 The signer needs --may 'baseline:*,deploy:ENV', and must be among those whom the
 policy lets deploy to ENV. An admin confirms the baseline by sending it: use a

@@ -106,8 +106,12 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	}
 
 	for _, note := range notes {
+		what := note.text
+		if note.verdict == early && r.Delivery {
+			what = "recorded before the commit was PROMOTABLE, or shipping what was not covered"
+		}
 		if list := v.reports(d, note.verdict); list != "" {
-			b.WriteString("; " + note.text + ": " + list)
+			b.WriteString("; " + what + ": " + list)
 		}
 	}
 	if list := v.whereErrors(r, d); list != "" {

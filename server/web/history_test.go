@@ -427,9 +427,9 @@ func (h *history) except() {
 	k.Exceptions = append(k.Exceptions, policy.Exception{Attestation: rec.ID, Requirement: x.Requirement, Signer: e.Signer,
 		Reason: x.Reason, RecordedAt: rec.RecordedAt, Until: x.Until})
 	h.derive(commit, k)
-	for _, excused := range h.contract.Excused(k.Facts, h.clock.time(), rec.ID) {
-		maps.DeleteFunc(h.open, func(v violated, _ bool) bool {
-			return v.commit == commit && excused.Names(v.predicate, attestation.ResultPredicateType)
-		})
-	}
+	excused := h.contract.Excused(k.Facts, h.clock.time(), rec.ID)
+	maps.DeleteFunc(h.open, func(v violated, _ bool) bool {
+		d := policy.Evidence{Predicate: v.predicate, PredicateType: attestation.ResultPredicateType}
+		return v.commit == commit && h.contract.Excuses(excused, k.Facts, d)
+	})
 }

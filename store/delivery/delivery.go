@@ -48,14 +48,11 @@ func (de *Deliveries) Of(rd txn.Reader, s *facts.Commit, q Query) (*ledger.Deliv
 	if err != nil {
 		return nil, fmt.Errorf("read what a deployment of %s ships: %w", s.SHA, err)
 	}
-	follows := true
-	if s.Deriver.Contract.NeedsChanges() {
-		if follows, _, err = past.IsAncestor(q.Base, s.SHA); err != nil {
-			return nil, err
-		}
+	if d.ContainsBase, _, err = past.IsAncestor(q.Base, s.SHA); err != nil {
+		return nil, err
 	}
 	var gaps []delivery.Gap
-	d.Standing, gaps = delivery.Judge(s.Deriver.Contract, commits, follows, rd.Now)
+	d.Standing, gaps = delivery.Judge(s.Deriver.Contract, commits, d.ContainsBase, rd.Now)
 	d.Uncovered = len(gaps)
 	return d, de.addGaps(past, d, gaps[:min(len(gaps), ledger.MaxGaps)], known)
 }
@@ -113,7 +110,7 @@ func (de *Deliveries) addGaps(
 		if err != nil {
 			return err
 		}
-		g := ledger.Gap{Commit: gap.Commit, Reasons: gap.Reasons()}
+		g := ledger.Gap{Commit: gap.Commit, Reasons: gap.Reasons(), Unknown: gap.Lacking == nil}
 		switch s := known[gap.Commit]; {
 		case ok:
 			g.Subject, g.Author = c.Subject, c.Author

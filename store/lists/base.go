@@ -89,7 +89,9 @@ func (li *Lists) ran(rd txn.Reader, e Environment) (base Base, commits map[strin
 	if err != nil {
 		return base, nil, err
 	}
-	commits[before.Commit] = true
+	if before.CommitID != 0 {
+		commits[before.Commit] = true
+	}
 
 	err = rd.Each(func(row txn.Scanner) error {
 		var sha string

@@ -297,8 +297,12 @@ func (re *Recorder) addAttestation(t *txn.Tx, v *view, s *facts.Commit, r *Recor
 	if err := re.states.SettleCommit(t, s, r.cause()); err != nil {
 		return err
 	}
-	if rec.Violation = j.Note; j.Note != nil && r.uncovered != nil {
+	switch rec.Violation = j.Note; {
+	case r.uncovered == nil:
+	case j.Note != nil:
 		j.Note.Missing = policy.Missed(append(r.uncovered, j.Note.Missing...))
+	default: // with a status that is accepted, but not a pass
+		rec.Notice = "it does not count as a deployment: " + r.uncovered[0]
 	}
 	if s.State == ledger.Deployed && !wasDeployed && environment.Name == "" {
 		re.facts.WatchAgain(r.cause(), s.ID)

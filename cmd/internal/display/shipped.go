@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/lineage"
 )
 
 // Shipped prints what a deployment of a commit of a repo would ship: the commits that are not covered, and what to do
@@ -37,7 +38,7 @@ func Shipped(w io.Writer, repo, sha string, d *ledger.Delivery) {
 // remedy says how to cover the commits that are not covered, unless their reasons do: of the commit itself, and of those
 // that the ledger does not know.
 func remedy(repo, sha string, d *ledger.Delivery) string {
-	isUnknown := func(g ledger.Gap) bool { return g.Author == (ledger.Author{}) }
+	isUnknown := func(g ledger.Gap) bool { return g.Unknown }
 	others := slices.DeleteFunc(slices.Clone(d.Gaps), func(g ledger.Gap) bool { return g.Commit == sha })
 
 	const review = "use ledgerd review approve %s %s--commit %s --key FILE."
@@ -53,6 +54,11 @@ func remedy(repo, sha string, d *ledger.Delivery) string {
 		return ""
 	case len(others) == 1:
 		return fmt.Sprintf("To review it, "+review, repo, "", ledger.Short(others[0].Commit))
+	case !d.ContainsBase:
+		return fmt.Sprintf("To review the first, "+review, repo, "", ledger.Short(others[0].Commit))
+	case d.Commits > lineage.MaxSpan:
+		return fmt.Sprintf("To review %d of them at most, "+review, lineage.MaxSpan, repo,
+			"--from "+ledger.Short(d.Base.Commit)+" ", "REV")
 	}
 	return fmt.Sprintf("To review all of them, "+review, repo, "--from "+ledger.Short(d.Base.Commit)+" ", ledger.Short(sha))
 }

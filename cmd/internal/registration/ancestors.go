@@ -42,7 +42,7 @@ func SendAncestors(ctx context.Context, c *client.Client, commit ledger.Commit) 
 // SendShipped is like SendAncestors, for the commits of the delivery of a commit. It reports whether it has sent any.
 func SendShipped(ctx context.Context, c *client.Client, commit ledger.Commit) (sent bool, err error) {
 	d := commit.Delivery
-	isUnknown := func(g ledger.Gap) bool { return g.Author == (ledger.Author{}) }
+	isUnknown := func(g ledger.Gap) bool { return g.Unknown }
 	if d == nil || d.Base == nil || d.TooLong || len(d.Gaps) == d.Uncovered && !slices.ContainsFunc(d.Gaps, isUnknown) {
 		return false, nil
 	}
