@@ -24,9 +24,12 @@ type Gap struct {
 	Lacking []ledger.RequirementStatus
 }
 
+// IsUnknown reports whether the object of the commit is not known.
+func (g *Gap) IsUnknown() bool { return g.Lacking == nil }
+
 // Reasons says why the commit is not covered.
 func (g *Gap) Reasons() []string {
-	if g.Lacking == nil {
+	if g.IsUnknown() {
 		return []string{"its object is not known (to send it, run ledgerd commit register in a clone)"}
 	}
 	reasons := make([]string, len(g.Lacking))

@@ -236,6 +236,10 @@ func TestRequirement(t *testing.T) {
 		"deployed too early": {deploys + `}`, attested(signed(ops, "deploy:prod", ledger.Pass).early()),
 			unmet(0, "deploy:prod: 0 of 1 signatures; recorded before the commit was PROMOTABLE: "+
 				"deploy:prod passed ("+ops+")")},
+		"deployed too early, or over a gap": {deploys + `,"delivery":true}`,
+			attested(signed(ops, "deploy:prod", ledger.Pass).early()),
+			unmet(0, "deploy:prod: 0 of 1 signatures; recorded when the commit was not PROMOTABLE, or over a commit that is "+
+				"not covered: deploy:prod passed ("+ops+")")},
 		"failed early": {deploys + `}`, attested(signed(ops, "deploy:prod", ledger.Fail).early()),
 			unmet(0, "deploy:prod failed ("+ops+")")},
 		"tested early": {tests + `}`, attested(signed(ci, "test:go", ledger.Pass).early()), met(1, "met by "+ci)},

@@ -106,12 +106,8 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	}
 
 	for _, note := range notes {
-		what := note.text
-		if note.verdict == early && r.Delivery {
-			what = "recorded before the commit was PROMOTABLE, or shipping what was not covered"
-		}
 		if list := v.reports(d, note.verdict); list != "" {
-			b.WriteString("; " + what + ": " + list)
+			b.WriteString("; " + note.about(r) + ": " + list)
 		}
 	}
 	if list := v.whereErrors(r, d); list != "" {
@@ -313,11 +309,22 @@ func distrustReason(r *Requirement, attestations []ledger.AttestationRecord) str
 	return "; distrusted, because the key was compromised: " + text.JoinFirst(slices.Compact(list), " and ")
 }
 
-// notes explain the evidence that does not count.
-var notes = []struct {
+// A note explains the evidence that got a verdict.
+type note struct {
 	verdict verdict
 	text    string
-}{
+}
+
+// about returns the text of the note for the evidence of a requirement.
+func (n note) about(r *Requirement) string {
+	if n.verdict == early && r.Delivery {
+		return "recorded when the commit was not PROMOTABLE, or over a commit that is not covered"
+	}
+	return n.text
+}
+
+// notes explain the evidence that does not count.
+var notes = []note{
 	{notAccepted, "status not accepted"},
 	{unconfirmed, "without a passkey"},
 	{whereFalse, "where is false"},

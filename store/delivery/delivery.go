@@ -39,6 +39,9 @@ func (de *Deliveries) Of(rd txn.Reader, s *facts.Commit, q Query) (*ledger.Deliv
 		return nil, fmt.Errorf("find what a deployment of %s ships: %w", s.SHA, err)
 	}
 	d := &ledger.Delivery{Environment: q.Environment, Commits: len(list), Gaps: []ledger.Gap{}}
+	if d.ContainsBase, err = containsBase(past, q.Base, s.SHA); err != nil {
+		return nil, err
+	}
 	if !complete {
 		d.TooLong, d.Commits, d.Uncovered = true, lineage.MaxShipped, lineage.MaxShipped
 		return d, nil
@@ -48,13 +51,19 @@ func (de *Deliveries) Of(rd txn.Reader, s *facts.Commit, q Query) (*ledger.Deliv
 	if err != nil {
 		return nil, fmt.Errorf("read what a deployment of %s ships: %w", s.SHA, err)
 	}
-	if d.ContainsBase, _, err = past.IsAncestor(q.Base, s.SHA); err != nil {
-		return nil, err
-	}
 	var gaps []delivery.Gap
 	d.Standing, gaps = delivery.Judge(s.Deriver.Contract, commits, d.ContainsBase, rd.Now)
 	d.Uncovered = len(gaps)
 	return d, de.addGaps(past, d, gaps[:min(len(gaps), ledger.MaxGaps)], known)
+}
+
+// containsBase reports whether a commit is known to contain what runs, if that is known.
+func containsBase(past history.Past, base, sha string) (bool, error) {
+	if base == "" {
+		return false, nil
+	}
+	is, _, err := past.IsAncestor(base, sha)
+	return is, err
 }
 
 // maxGathered is the number of commits whose facts are read at once.
@@ -110,7 +119,7 @@ func (de *Deliveries) addGaps(
 		if err != nil {
 			return err
 		}
-		g := ledger.Gap{Commit: gap.Commit, Reasons: gap.Reasons(), Unknown: gap.Lacking == nil}
+		g := ledger.Gap{Commit: gap.Commit, Reasons: gap.Reasons(), Unknown: gap.IsUnknown()}
 		switch s := known[gap.Commit]; {
 		case ok:
 			g.Subject, g.Author = c.Subject, c.Author

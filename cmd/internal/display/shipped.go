@@ -38,10 +38,7 @@ func Shipped(w io.Writer, repo, sha string, d *ledger.Delivery) {
 // remedy says how to cover the commits that are not covered, unless their reasons do: of the commit itself, and of those
 // that the ledger does not know.
 func remedy(repo, sha string, d *ledger.Delivery) string {
-	isUnknown := func(g ledger.Gap) bool { return g.Unknown }
 	others := slices.DeleteFunc(slices.Clone(d.Gaps), func(g ledger.Gap) bool { return g.Commit == sha })
-
-	const review = "use ledgerd review approve %s %s--commit %s --key FILE."
 	switch {
 	case d.Uncovered == 0:
 		return ""
@@ -50,17 +47,22 @@ func remedy(repo, sha string, d *ledger.Delivery) string {
 			d.Environment)
 	case d.TooLong:
 		return "Deploy a commit in between first."
-	case len(others) == 0 || slices.ContainsFunc(others, isUnknown):
+	case len(others) == 0 || slices.ContainsFunc(others, func(g ledger.Gap) bool { return g.Unknown }):
 		return ""
-	case len(others) == 1:
-		return fmt.Sprintf("To review it, "+review, repo, "", ledger.Short(others[0].Commit))
-	case !d.ContainsBase:
-		return fmt.Sprintf("To review the first, "+review, repo, "", ledger.Short(others[0].Commit))
-	case d.Commits > lineage.MaxSpan:
-		return fmt.Sprintf("To review %d of them at most, "+review, lineage.MaxSpan, repo,
-			"--from "+ledger.Short(d.Base.Commit)+" ", "REV")
 	}
-	return fmt.Sprintf("To review all of them, "+review, repo, "--from "+ledger.Short(d.Base.Commit)+" ", ledger.Short(sha))
+
+	const review = "use ledgerd review approve %s %s--commit %s --key FILE."
+	first, since := ledger.Short(others[0].Commit), "--from "+ledger.Short(d.Base.Commit)+" "
+	switch {
+	case len(others) == 1 && len(d.Gaps) == d.Uncovered:
+		return fmt.Sprintf("To review it, "+review, repo, "", first)
+	case !d.ContainsBase:
+		return fmt.Sprintf("To review the first, "+review, repo, "", first)
+	case d.Commits > lineage.MaxSpan:
+		return fmt.Sprintf("To review all of them in steps of at most %d commits, begin with this: "+review,
+			lineage.MaxSpan, repo, since, "REV")
+	}
+	return fmt.Sprintf("To review all of them, "+review, repo, since, ledger.Short(sha))
 }
 
 // shippedLine says how much a deployment would ship, and how much of that is not covered.

@@ -258,7 +258,7 @@ func (e *replaying) readSteps() error {
 SELECT a.id, a.attestation_id, a.commit_id, p.name, t.uri, a.status, s.dn, a.finished_at, a.event_id, a.identity_id,
   CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END
 FROM attestations a /*+index attestations_by_predicate*/ /*+ordered*/ JOIN predicates p ON p.id = a.predicate_id
-  /*+ordered*/ JOIN predicate_types t ON t.id = a.type_id /*+ordered*/ JOIN signers s ON s.ID = a.signer_id
+  /*+ordered*/ JOIN predicate_types t ON t.id = a.type_id /*+ordered*/ JOIN signers s ON s.id = a.signer_id
 WHERE a.repo_id = ? AND a.predicate_id IN (?, ?, ?)`, e.r.id, e.names.deployID, e.names.rollbackID, e.names.baselineID)
 	if err != nil {
 		return fmt.Errorf("read attestations: %w", err)
