@@ -74,7 +74,8 @@ func (d *Delivery) Reasons() (list []string) {
 	for i, g := range d.Gaps {
 		reason := Short(g.Commit) + " is not covered: " + strings.Join(g.Reasons, "; ")
 		if i == 0 && d.Uncovered > 1 {
-			reason = "it ships " + strconv.Itoa(d.Uncovered) + " commits to " + d.Environment + " that are not covered; " + reason
+			reason = "it ships " + strconv.Itoa(d.Uncovered) + " commits to " + d.Environment + " that are not covered; " +
+				reason
 		}
 		list = append(list, reason)
 	}

@@ -35,8 +35,8 @@ func Shipped(w io.Writer, repo, sha string, d *ledger.Delivery) {
 	}
 }
 
-// remedy says how to cover the commits that are not covered, unless their reasons do: of the commit itself, and of those
-// that the ledger does not know.
+// remedy says how to cover the commits that are not covered, unless their reasons do: of the commit itself, and of
+// those that the ledger does not know.
 func remedy(repo, sha string, d *ledger.Delivery) string {
 	others := slices.DeleteFunc(slices.Clone(d.Gaps), func(g ledger.Gap) bool { return g.Commit == sha })
 	switch {

@@ -14,9 +14,9 @@ import (
 // maxObjectBytes limits the commit objects of one request, so that their base64 is well below the server's max_body.
 const maxObjectBytes = 1 << 20
 
-// SendAncestors sends the objects of the commits from which a registered commit comes, of the mainline's since then, and
-// of those that its deployments would ship, as far as the ledger lacks them and the work tree in the current folder has
-// them.
+// SendAncestors sends the objects of the commits from which a registered commit comes, of the mainline's since then,
+// and of those that its deployments would ship, as far as the ledger lacks them and the work tree in the current folder
+// has them.
 func SendAncestors(ctx context.Context, c *client.Client, commit ledger.Commit) error {
 	git := gitrepo.Repo{Dir: "."}
 	list, err := git.Ancestors(ctx, commit.SHA, gitrepo.Query{DefaultBranch: defaultBranch(ctx, c, commit.Org, commit.Repo)})
