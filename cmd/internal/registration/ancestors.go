@@ -19,7 +19,8 @@ const maxObjectBytes = 1 << 20
 // has them.
 func SendAncestors(ctx context.Context, c *client.Client, commit ledger.Commit) error {
 	git := gitrepo.Repo{Dir: "."}
-	list, err := git.Ancestors(ctx, commit.SHA, gitrepo.Query{DefaultBranch: defaultBranch(ctx, c, commit.Org, commit.Repo)})
+	branch := defaultBranch(ctx, c, commit.Org, commit.Repo)
+	list, err := git.Ancestors(ctx, commit.SHA, gitrepo.Query{DefaultBranch: branch})
 	if err != nil {
 		return fmt.Errorf("find ancestors of %s: %w", ledger.Short(commit.SHA), err)
 	}

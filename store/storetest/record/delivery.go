@@ -82,8 +82,12 @@ func (s suite) TestNothingPassesAGap(t *testing.T) {
 	ops.Attest(g.ids["m0"], "deploy:prod", ledger.Pass)
 	g.review(rita, "m2", "m1")
 
-	ops.Attest(g.ids["m2"], "deploy:prod", ledger.Warn)
+	warned := ops.Attest(g.ids["m2"], "deploy:prod", ledger.Warn)
 	g.want("after a deployment with a warning", "m2", ledger.Promotable)
+	const notice = "it does not count as a deployment: "
+	if warned.Violation != nil || !strings.HasPrefix(warned.Notice, notice+ledger.Short(g.ids["m1"])) {
+		t.Errorf("a deployment with a warning has the notice %q", warned.Notice)
+	}
 	ops.Attest(g.ids["m2"], "deploy:", ledger.Pass)
 	g.want("after a deployment to an environment without a name", "m2", ledger.Promotable)
 	ops.Attest(g.ids["m2"], "deploy:prod", ledger.Pass)
