@@ -69,8 +69,8 @@ var mayImport = map[string][]string{
 		"ledger/attestation", "ledger/identity", "ledger/outbound",
 	},
 	"cmd/internal/display": {
-		"cmd/internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/lineage",
-		"ledger/outbound", "ledger/policy", "ledger/policy/lint", "ledger/radar",
+		"cmd/internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/outbound",
+		"ledger/policy", "ledger/policy/lint", "ledger/radar",
 	},
 	"cmd/internal/doctor": {
 		"internal/buildinfo", "internal/config", "internal/idp", "internal/parallel", "internal/service",

@@ -8,6 +8,9 @@ import (
 // MaxGaps is the number of gaps that a Delivery lists.
 const MaxGaps = 10
 
+// MaxReviewed is the number of commits that a review can be about.
+const MaxReviewed = 500
+
 // MaxDeliveries is the number of environments that Commit.Deliveries has.
 const MaxDeliveries = 3
 

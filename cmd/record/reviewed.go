@@ -41,6 +41,9 @@ func (a *attestRequest) showReviewed(ctx context.Context, p *cli.Program) error 
 	git := gitrepo.Repo{Dir: "."}
 	r, err := git.Reviewed(ctx, gitrepo.Query{Rev: a.commit, Target: a.target, Base: a.base, From: a.from})
 	switch {
+	case err == nil && len(r.Commits) > ledger.MaxReviewed && a.base+a.from != "":
+		return fmt.Errorf("%s..%s has %d commits: a review can be about %d at most (review in steps, each with --from "+
+			"and --commit)", ledger.Short(r.Base), ledger.Short(r.Commit), len(r.Commits), ledger.MaxReviewed)
 	case err == nil:
 		a.base = r.Base
 		printReviewed(p.Hints(), r)

@@ -77,7 +77,7 @@ func IsFirstParent(g Graph, a, b string, n int) (bool, error) {
 }
 
 // MaxSpan limits the commits between two others: those that a review can be about.
-const MaxSpan = 500
+const MaxSpan = ledger.MaxReviewed
 
 // Between returns the commits that lead to a commit, the head, and not to the base, which is an ancestor of the head.
 // The head is the first of them. It reports false if the base is no ancestor, if the object of any of the commits is

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/lineage"
 )
 
 // Shipped prints what a deployment of a commit of a repo would ship: the commits that are not covered, and what to do
@@ -58,9 +57,9 @@ func remedy(repo, sha string, d *ledger.Delivery) string {
 		return fmt.Sprintf("To review it, "+review, repo, "", first)
 	case !d.ContainsBase:
 		return fmt.Sprintf("To review the first, "+review, repo, "", first)
-	case d.Commits > lineage.MaxSpan:
+	case d.Commits > ledger.MaxReviewed:
 		return fmt.Sprintf("To review all of them in steps of at most %d commits, begin with this: "+review,
-			lineage.MaxSpan, repo, since, "REV")
+			ledger.MaxReviewed, repo, since, "REV")
 	}
 	return fmt.Sprintf("To review all of them, "+review, repo, since, ledger.Short(sha))
 }
