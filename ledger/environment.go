@@ -95,8 +95,8 @@ type Environment struct {
 	// Deployment is the latest deployment that counts and was not rolled back. It is nil if
 	// what runs is unknown.
 	Deployment *Deployment `json:"deployment,omitzero"`
-	// Baseline is what runs there by the latest baseline. It is nil if there is none, or if Deployment
-	// is not nil.
+	// Baseline is what runs there by the latest baseline. It is nil without a baseline, or if
+	// Deployment is not nil.
 	Baseline *Baseline `json:"baseline,omitzero"`
 	// Rollback is the latest rollback after Deployment, or nil.
 	Rollback *Rollback `json:"rollback,omitzero"`

@@ -64,7 +64,7 @@ func TestBaselinesAreValidated(t *testing.T) {
 		{"a long environment", `{"repo":"acme/api","environment":"` + strings.Repeat("e", 120) + `"}`, "environment"},
 		{"a long reason", `{"repo":"acme/api","environment":"prod","reason":"` + strings.Repeat("é", 1001) + `"}`, "reason"},
 		{"an invisible reason", `{"repo":"acme/api","environment":"prod","reason":"a\u202eb"}`, "reason"},
-		{"a time that is none", `{"repo":"acme/api","environment":"prod","issuedOn":"today"}`, "issuedOn"},
+		{"an invalid time", `{"repo":"acme/api","environment":"prod","issuedOn":"today"}`, "issuedOn"},
 		{"another spelling", `{"repo":"acme/api","Environment":"prod"}`, "environment"},
 	} {
 		st, err := parseStatement([]byte(statementOf(aboutCommit, BaselinePredicateType, test.predicate)), Place{})

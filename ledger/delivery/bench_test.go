@@ -13,8 +13,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// BenchmarkJudge decides about deliveries in which each commit has a review of the 500 commits before it, by one of ten
-// people in turns. Either each is enough for its commit, or two are needed.
+// BenchmarkJudge judges deliveries in which every commit has a review of the 500 commits before it. Ten people review
+// in turns. Each commit needs one or two of them.
 func BenchmarkJudge(b *testing.B) {
 	for _, n := range []int{20, 1000, 10_000} {
 		for _, needed := range []int{1, 2} {
@@ -31,8 +31,8 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// reviewed returns a line of commits by one author, of which the first is tested, and the contract that needs so many
-// reviews of each.
+// reviewed returns a linear history of n commits by one author, newest first, and a contract that needs the given
+// number of reviews for each commit. The newest commit is tested.
 func reviewed(b *testing.B, n, needed int) ([]Commit, *policy.Contract) {
 	b.Helper()
 	threshold := fmt.Sprintf(`"name":"review","threshold":%d`, needed)

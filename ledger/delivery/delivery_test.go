@@ -245,7 +245,7 @@ func TestGaps(t *testing.T) {
 		"a squash": {
 			history: branch, said: []string{"rita approves t2 since m0", "queue squash m2 of t2 on m1", tested,
 				"rita approves c since m2"}, ran: "m1"},
-		"a squash on top of a gap is none": {
+		"a squash on top of a gap is covered": {
 			history: branch, said: []string{"rita approves t2 since m0", "queue squash m2 of t2 on m1", tested,
 				"rita approves c since m2"}, ran: "m0", want: "m1"},
 		"a squash of a branch on top of another one": {

@@ -85,8 +85,8 @@ func (v *evaluation) coversFrom(i, at int) (from []string) {
 	return from
 }
 
-// Lacking returns the requirements that a commit of the delivery does not meet, with the reasons. It is covered if
-// there are none. coverings have the evidence of all commits whose range has this one.
+// Lacking returns the requirements that a commit of the delivery does not meet, with the reasons. If the list is empty,
+// the commit is covered. coverings is the evidence of other commits whose ranges contain this one.
 func (d *Delivery) Lacking(f Facts, coverings []*Covering) (list []ledger.RequirementStatus) {
 	v := d.c.evaluateIn(&f, d.now, d.scopesOf(&f), d, coverings)
 	for i := range d.c.Requirements {

@@ -219,7 +219,7 @@ func quoted(a ledger.Author) string {
 }
 
 // treeReason names the commits with the same tree whose evidence does not carry to a requirement because of its base.
-// It is empty if there are none.
+// It is empty if all of it carries.
 func (v *evaluation) treeReason(r *Requirement) string {
 	v.carrying.findWays(r)
 	var list []string

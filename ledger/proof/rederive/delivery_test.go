@@ -52,7 +52,7 @@ func (r *repository) baseline(name, signer string) {
 // Whether a deployment counted follows from what it shipped, by what the log had of all of that.
 func TestCheckDeliveries(t *testing.T) {
 	for name, test := range map[string]struct {
-		contracts []string // delivering, if there are none
+		contracts []string // by default, one with delivery
 		log       func(r *repository)
 		noClone   bool
 		without   string // what the clone lacks

@@ -19,7 +19,7 @@ type derivation struct {
 	// judged counts the attestations that were recorded while the commit was DEPLOYED. For each of them,
 	// it is derived whether the commit was PROMOTABLE.
 	judged int
-	// shipped is the first deployment of the commit whose delivery was judged; 0 if there is none.
+	// shipped is the first deployment of the commit whose delivery was judged, or 0.
 	shipped int64
 }
 

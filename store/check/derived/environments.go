@@ -19,7 +19,7 @@ type contractVersion struct {
 	contract policy.Contract
 }
 
-// environmentNames are the predicates about an environment; rollbackID and baselineID are 0 if there is none.
+// environmentNames are the predicates about an environment; rollbackID and baselineID may be 0.
 type environmentNames struct {
 	deployID, rollbackID, baselineID int64
 	deploy                           string
