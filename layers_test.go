@@ -259,8 +259,8 @@ var mayImport = map[string][]string{
 	},
 	"store/recheck": {
 		"ledger", "ledger/ancestry", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/lineage",
-		"ledger/policy", "ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/facts", "store/history",
-		"store/overlaps", "store/radarindex", "store/states", "store/txn",
+		"ledger/policy/conflicts", "ledger/radar", "store/backlog", "store/facts", "store/history", "store/overlaps",
+		"store/radarindex", "store/states", "store/txn",
 	},
 	"store/upkeep": {
 		"ledger", "store/access", "store/backlog", "store/events", "store/facts", "store/orgs", "store/overlaps",
@@ -415,10 +415,10 @@ var mayImport = map[string][]string{
 	"ledger/authors":  {"ledger", "ledger/identity"},
 	"ledger/ancestry": {"ledger", "ledger/attestation", "ledger/authors", "ledger/gitobject", "ledger/identity",
 		"ledger/policy"},
-	"ledger/policy": {"ledger", "ledger/authors", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
+	"ledger/policy": {"ledger", "ledger/authors", "ledger/identity", "ledger/internal/text",
 		"ledger/policy/conflicts", "ledger/policy/internal/assign", "ledger/policy/internal/fields", "ledger/radar",
 		"ledger/where"},
-	"ledger/policy/internal/fields": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
+	"ledger/policy/internal/fields": {"ledger", "ledger/identity", "ledger/internal/text",
 		"ledger/radar", "ledger/where"},
 	"ledger/attention":        {"ledger", "ledger/identity", "ledger/outbound", "ledger/policy", "ledger/review"},
 	"ledger/proof":            {"ledger"},

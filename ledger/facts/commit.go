@@ -29,7 +29,7 @@ type Commit struct {
 	Branch      string   `json:"branch,omitzero"`
 	// Targets are all targets ever claimed, oldest first.
 	Targets []string `json:"targets,omitempty"`
-	// Changes is the key of all paths ever claimed, as policy.ChangesKey returns it. It is empty
+	// Changes is the key of all paths ever claimed, as ChangesKey returns it. It is empty
 	// without a change record.
 	Changes string `json:"changes,omitzero"`
 }
@@ -41,7 +41,7 @@ func Of(c *ledger.Commit) Commit {
 		Targets: c.Targets,
 	}
 	if c.Changes != nil {
-		f.Changes = policy.ChangesKey(ClaimedPaths(c))
+		f.Changes = ChangesKey(ClaimedPaths(c))
 	}
 	return f
 }
@@ -64,6 +64,22 @@ func Paths(changes []radar.Change) []string {
 		}
 	}
 	return paths
+}
+
+// ManyChangesKey is the key of more paths than globs are matched with.
+const ManyChangesKey = "many"
+
+// ChangesKey returns a key of the paths that a commit changes: lists of paths with equal keys have
+// the same scopes under every contract.
+func ChangesKey(paths []string) string {
+	if len(paths) > policy.MaxMatchedPaths {
+		return ManyChangesKey
+	}
+	h := sha256.New()
+	for _, path := range paths {
+		h.Write(append([]byte(path), 0)) // never fails
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // IsRegistered reports whether anything is known of the commit.

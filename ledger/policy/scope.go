@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
@@ -42,22 +40,6 @@ func (c *Contract) scopes(f *Facts) []scope {
 		list[i] = c.Requirements[i].scope(f, steps/globs)
 	}
 	return list
-}
-
-// ManyChangesKey is the key of more paths than globs are matched with.
-const ManyChangesKey = "many"
-
-// ChangesKey returns a key of the paths that a commit changes: lists of paths with equal keys have
-// the same scopes under every contract.
-func ChangesKey(paths []string) string {
-	if len(paths) > glob.MaxMatched {
-		return ManyChangesKey
-	}
-	h := sha256.New()
-	for _, path := range paths {
-		h.Write(append([]byte(path), 0)) // never fails
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // scope returns the scope of the requirement. If matching would take more steps for one

@@ -121,7 +121,7 @@ INSERT INTO commit_details (commit_id, parents, ancestors, contained, changes, p
 VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (commit_id) DO UPDATE SET parents = excluded.parents, ancestors = excluded.ancestors,
   contained = excluded.contained, changes = excluded.changes, paths = excluded.paths, paths_key = excluded.paths_key`,
-		commitID, columns[0], columns[1], columns[2], columns[3], columns[4], policy.ChangesKey(paths))
+		commitID, columns[0], columns[1], columns[2], columns[3], columns[4], facts.ChangesKey(paths))
 	if err != nil {
 		return fmt.Errorf("save commit details: %w", err)
 	}
@@ -294,9 +294,9 @@ func readPaths(rd txn.Reader, factsOf func(id int64) *policy.Facts, ids []any) e
 		f.Changes, err = PathsIn(text)
 		return err
 	}, `
-SELECT commit_id, paths_key = '`+policy.ManyChangesKey+`',
-  CASE WHEN paths IS NULL AND paths_key <> '`+policy.ManyChangesKey+`' THEN changes END,
-  CASE WHEN paths_key <> '`+policy.ManyChangesKey+`' THEN paths END
+SELECT commit_id, paths_key = '`+facts.ManyChangesKey+`',
+  CASE WHEN paths IS NULL AND paths_key <> '`+facts.ManyChangesKey+`' THEN changes END,
+  CASE WHEN paths_key <> '`+facts.ManyChangesKey+`' THEN paths END
 FROM commit_details WHERE changes IS NOT NULL AND commit_id IN `, 1, ids)
 }
 
@@ -326,6 +326,6 @@ func ChangeSizes(rd txn.Reader, ids []any) (map[int64]int, error) {
 		return err
 	}, `
 SELECT commit_id, length(coalesce(paths, changes)) FROM commit_details
-WHERE changes IS NOT NULL AND paths_key <> '`+policy.ManyChangesKey+`' AND commit_id IN `, 1, ids)
+WHERE changes IS NOT NULL AND paths_key <> '`+facts.ManyChangesKey+`' AND commit_id IN `, 1, ids)
 	return sizes, err
 }

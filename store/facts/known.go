@@ -64,7 +64,7 @@ func KnownOfAll(rd txn.Reader, commits []*CommitRow) ([]facts.Commit, error) {
 		return read[id]
 	}, keyless)
 	for id, f := range read {
-		places[id].Changes = policy.ChangesKey(f.Changes)
+		places[id].Changes = facts.ChangesKey(f.Changes)
 	}
 	return list, err
 }

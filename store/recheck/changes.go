@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	ledgerfacts "github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/store/facts"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -35,8 +35,8 @@ func checkChanges(rd txn.Reader, commits []*facts.CommitRow, r *Result) error {
 		switch {
 		case err != nil:
 			r.differ(shas[id], "its changed paths cannot be read: %v", err)
-		case key == policy.ManyChangesKey:
-		case key != "" && key != policy.ChangesKey(paths) || !containsAll(paths, last):
+		case key == ledgerfacts.ManyChangesKey:
+		case key != "" && key != ledgerfacts.ChangesKey(paths) || !containsAll(paths, last):
 			r.differ(shas[id], "its changed paths are not those of its change records, or not those that the log has")
 		}
 		return nil
