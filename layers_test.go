@@ -397,7 +397,7 @@ var mayImport = map[string][]string{
 	"ledger/review":              {"ledger", "ledger/attestation", "ledger/identity", "ledger/passkey"},
 	"ledger/attestation": {
 		"ledger", "ledger/attestation/foreign", "ledger/forge", "ledger/gitobject", "ledger/identity",
-		"ledger/internal/text",
+		"ledger/internal/glob", "ledger/internal/text",
 	},
 	"ledger/attestation/foreign": {}, // what is no envelope
 	"ledger/attestation/bulk": {
@@ -415,10 +415,10 @@ var mayImport = map[string][]string{
 	"ledger/authors":  {"ledger", "ledger/identity"},
 	"ledger/ancestry": {"ledger", "ledger/attestation", "ledger/authors", "ledger/gitobject", "ledger/identity",
 		"ledger/policy"},
-	"ledger/policy": {"ledger", "ledger/authors", "ledger/identity", "ledger/internal/text",
+	"ledger/policy": {"ledger", "ledger/authors", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/policy/conflicts", "ledger/policy/internal/assign", "ledger/policy/internal/fields", "ledger/radar",
 		"ledger/where"},
-	"ledger/policy/internal/fields": {"ledger", "ledger/identity", "ledger/internal/text",
+	"ledger/policy/internal/fields": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/radar", "ledger/where"},
 	"ledger/attention":        {"ledger", "ledger/identity", "ledger/outbound", "ledger/policy", "ledger/review"},
 	"ledger/proof":            {"ledger"},

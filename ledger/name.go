@@ -91,8 +91,14 @@ const rollbackPrefix = "rollback:"
 // baselinePrefix begins the predicates of statements of the type BaselineType.
 const baselinePrefix = "baseline:"
 
-// changesPrefix begins the predicates of records of what commits change.
+// changesPrefix begins the predicates of statements of the type ChangesType.
 const changesPrefix = "changes:"
+
+// ChangesType is the predicate type of change records: which paths the commits since another one change.
+const ChangesType = "https://github.com/ledgerd/ledgerd/predicate/changes/v1"
+
+// ChangesPredicate is the predicate of change records.
+const ChangesPredicate = changesPrefix + "paths"
 
 // ReservedPrefix returns the reserved prefix of a predicate name, or "". Only the ledger
 // gives such names. Earlier releases have recorded results with those of IsReservedLater.

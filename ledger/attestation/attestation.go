@@ -31,11 +31,14 @@ type Attestation struct {
 	Rollback *Rollback
 	// Baseline is what a baseline says. It is nil for statements of other types.
 	Baseline *Baseline
+	// Changes is what a change record says. It is nil for statements of other types.
+	Changes *Changes
 	// Again is why a commit is deployed that was rolled back. It is empty for other statements.
 	Again string
 	// Base is the commit since which the changes were reviewed: a review is about the commits that Commit has and Base
-	// has not. Of a claim of a merge, it is the commit of the mainline. It is empty in other statements, and if a review
-	// is about its commit alone. It counts only in a new statement: earlier releases did not read it.
+	// has not. Of a claim of a merge, it is the commit of the mainline, and of a change record, the one with which the
+	// commit was compared. It is empty in other statements, and if a review is about its commit alone. It counts only in
+	// a new statement: earlier releases did not read it.
 	Base string
 	// IsPlaced reports whether the meaning of the statement depends on the web URL of the repo.
 	IsPlaced bool
@@ -102,6 +105,7 @@ func (p Place) Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*At
 		Artifacts:     st.artifacts,
 		Rollback:      st.rollback,
 		Baseline:      st.baseline,
+		Changes:       st.changes,
 		Again:         st.again,
 		IsPlaced:      st.isPlaced,
 		Payload:       env.Payload,
@@ -117,6 +121,8 @@ func (p Place) Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*At
 		err = a.Merge.checkCommit(a.Commit)
 	case RollbackPredicateType:
 		err = a.Rollback.checkCommit(a.Commit)
+	case ledger.ChangesType:
+		err = a.Changes.checkCommit(a.Commit)
 	}
 	if err != nil {
 		return nil, err
@@ -223,6 +229,8 @@ func (a *Attestation) readBase() {
 	switch {
 	case a.Merge != nil:
 		a.Base = a.Merge.Parent.SHA
+	case a.Changes != nil:
+		a.Base = a.Changes.Base
 	case a.PredicateType == ResultPredicateType && strings.HasPrefix(a.Predicate, ledger.ReviewPrefix):
 		a.Base, a.fault = baseOf(a.Payload, a.Predicate, a.Commit)
 	}

@@ -23,6 +23,7 @@ type body struct {
 	merge      *Merge    // of a merge: what it claims
 	rollback   *Rollback // of a rollback: what it says
 	baseline   *Baseline // of a baseline: what it says
+	changes    *Changes  // of a change record: what it says
 	again      string    // of a deployment: why the commit is deployed although it was rolled back
 }
 

@@ -78,7 +78,7 @@ func VerifyRecorded(body []byte, commit string, keys *identity.Keyring, at ledge
 	}
 	a := &Attestation{
 		Outcome: st.outcome, Commit: st.commit, PredicateType: st.predicateType, Repo: st.repo, Signer: signer,
-		Artifacts: st.artifacts, Rollback: st.rollback, Baseline: st.baseline, Again: st.again,
+		Artifacts: st.artifacts, Rollback: st.rollback, Baseline: st.baseline, Changes: st.changes, Again: st.again,
 		Payload: env.Payload, PayloadDigest: sha256.Sum256(env.Payload), Envelope: body,
 	}
 	switch a.PredicateType {

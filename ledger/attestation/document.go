@@ -106,6 +106,7 @@ const BaselinePredicateType = ledger.BaselineType
 func ownTypes() []string {
 	return []string{
 		ResultPredicateType, ExceptionPredicateType, MergePredicateType, RollbackPredicateType, BaselinePredicateType,
+		ledger.ChangesType,
 	}
 }
 

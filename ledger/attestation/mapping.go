@@ -59,6 +59,8 @@ var mappings = []Mapping{
 		Predicate: "`rollback:` and `predicate.environment`", Result: "`recorded`", parse: parseRollback},
 	{Types: []string{BaselinePredicateType},
 		Predicate: "`baseline:` and `predicate.environment`", Result: "`recorded`", parse: parseBaseline},
+	{Types: []string{ledger.ChangesType},
+		Predicate: "`changes:paths`", Result: "`recorded`", Source: "`predicate.base`", parse: parseChanges},
 	{Types: []string{SignedCommitType},
 		Predicate: "`signed:commit`", Result: "`pass`", parse: refuseSignedCommit},
 	{Types: []string{MergePredicateType},

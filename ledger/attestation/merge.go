@@ -3,8 +3,10 @@ package attestation
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
@@ -127,6 +129,62 @@ func (m *Merge) Updated(parents []string) string {
 		return parents[1]
 	}
 	return parents[0]
+}
+
+// Changes is the body of the predicate type for change records: a commit differs from another one, the base, in these
+// paths and in no others. It has no time, so that the same record is recorded once.
+type Changes struct {
+	// Repo is the repo that the record is for, as org/name.
+	Repo string `json:"repo"`
+	Base string `json:"base"`
+	// Paths are sorted, and have the old paths of renames, too.
+	Paths []string `json:"paths"`
+}
+
+// MaxChangedPaths limits the paths of a change record: globs are not matched with more.
+const MaxChangedPaths = glob.MaxMatched
+
+// maxPath is the longest path of a change record, in bytes.
+const maxPath = 4096
+
+// check returns an error for the first invalid field.
+func (c *Changes) check() error {
+	switch {
+	case c.Repo == "":
+		return fault("repo", "required (use e.g. acme/api): a change record is for one repo")
+	case !isRepo(c.Repo):
+		return fault("repo", "%q is not a repo (use e.g. acme/api)", text.Clip(c.Repo))
+	case !ledger.IsCommit(c.Base):
+		return fault("base", "%q is not a full object ID (use 40 or 64 lower-case hex digits)", text.Clip(c.Base))
+	case c.Paths == nil:
+		return fault("paths", "required: the changed paths, or [] if there are none")
+	case len(c.Paths) > MaxChangedPaths:
+		return fault("paths", "too many: %d, at most %d (without a record, the commit may have changed any path)",
+			len(c.Paths), MaxChangedPaths)
+	}
+
+	for i, path := range c.Paths {
+		switch field := text.Entry("paths", i); {
+		case path == "" || len(path) > maxPath:
+			return fault(field, "has %d bytes (use 1 to %d)", len(path), maxPath)
+		case strings.HasPrefix(path, "/") || strings.Contains(path, "\x00"):
+			return fault(field, "%q is not a path as git lists it", text.Clip(path))
+		case i > 0 && path <= c.Paths[i-1]:
+			return fault(field, "%q does not follow the path before it (sort the paths, each once)", text.Clip(path))
+		}
+	}
+	return nil
+}
+
+// checkCommit refuses a record that cannot be about a commit.
+func (c *Changes) checkCommit(commit string) error {
+	switch {
+	case len(c.Base) != len(commit):
+		return fault("base", "is of another hash function than the commit")
+	case c.Base == commit:
+		return fault("base", "is the commit itself")
+	}
+	return nil
 }
 
 func mergeFault(field, format string, args ...any) error {

@@ -107,6 +107,8 @@ func insteadOf(prefix string) string {
 		return "use another name; to roll a commit back, use ledgerd rollback"
 	case ledger.BaselinePredicate(""):
 		return "use another name; to say what runs in an environment already, use ledgerd environment baseline"
+	case "changes:":
+		return "use another name; to say which paths commits change, use ledgerd commit register --key"
 	}
 	return "use another name"
 }

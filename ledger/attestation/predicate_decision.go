@@ -97,3 +97,22 @@ func parseMerge(predicate []byte) (body, error) {
 	return body{predicate: MergePredicate(m.Kind), slot: m.Source.SHA, result: result, finishedAt: m.FinishedOn,
 		repo: m.Repo, merge: m}, nil
 }
+
+func parseChanges(predicate []byte) (body, error) {
+	var p struct {
+		Repo  string       `json:"repo"`
+		Base  string       `json:"base"`
+		Paths []string     `json:"paths"`
+		Other otherMembers `json:",embed"`
+	}
+	if err := decodePredicate(predicate, &p); err != nil {
+		return body{}, err
+	}
+
+	c := &Changes{Repo: p.Repo, Base: p.Base, Paths: p.Paths}
+	if err := c.check(); err != nil {
+		return body{}, err
+	}
+	return body{predicate: ledger.ChangesPredicate, slot: c.Base, result: ledger.Result{Status: ledger.Recorded},
+		repo: c.Repo, changes: c}, nil
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -73,6 +74,21 @@ func NewMergeStatement(commit string, m Merge) ([]byte, error) {
 		return nil, err
 	}
 	return newStatement(m.Repo, commit, "", MergePredicateType, m)
+}
+
+// NewChangesStatement returns an in-toto statement with a change record of a commit. It sorts the paths.
+func NewChangesStatement(commit string, c Changes) ([]byte, error) {
+	c.Paths = slices.Compact(slices.Sorted(slices.Values(c.Paths)))
+	if c.Paths == nil {
+		c.Paths = []string{}
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if err := c.checkCommit(commit); err != nil {
+		return nil, err
+	}
+	return newStatement(c.Repo, commit, "", ledger.ChangesType, c)
 }
 
 // newStatement returns an in-toto statement about a commit, of one of the ledger's own

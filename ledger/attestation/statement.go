@@ -20,6 +20,7 @@ type statement struct {
 	merge         *Merge    // nil for other types
 	rollback      *Rollback // the same
 	baseline      *Baseline // the same
+	changes       *Changes  // the same
 	again         string
 	// isPlaced reports whether its meaning depends on the web URL of the repo.
 	isPlaced bool
@@ -45,7 +46,7 @@ func parseStatement(payload []byte, at Place) (statement, error) {
 	return statement{
 		commit: commit, predicateType: doc.PredicateType, repo: b.repo, outcome: doc.outcome(&m, &b, commit),
 		exception: b.exception, artifacts: doc.artifacts(&b, commit), merge: b.merge, rollback: b.rollback,
-		baseline: b.baseline, again: b.again, isPlaced: doc.isPlaced(&b),
+		baseline: b.baseline, changes: b.changes, again: b.again, isPlaced: doc.isPlaced(&b),
 	}, nil
 }
 
