@@ -127,6 +127,9 @@ func (st *States) SettleCommit(t *txn.Tx, s *facts.Commit, cause ledger.Cause) e
 		}
 		o = s.Deriver.Contract.Outcome(s.Facts, t.Now)
 	}
+	if o.State == ledger.Deployed && s.KeepsStanding() && len(s.Unevaluated) > 0 {
+		return st.postpone(t, s, cause)
+	}
 
 	state := o.State
 	for from, path := s.State, policy.Path(s.State, state); len(path) > 0; from, path = path[0], path[1:] {
@@ -168,8 +171,6 @@ func (st *States) moveStanding(t *txn.Tx, s *facts.Commit, o policy.Outcome, cau
 	case s.IsHistory():
 		s.Expires = 0
 		return nil
-	case s.State == ledger.Deployed && len(s.Unevaluated) > 0:
-		return st.postpone(t, s, cause)
 	case s.State == ledger.Deployed && s.Standing != standing:
 		if err := st.journal.AppendStanding(t, s.Deriver.Repo, s.SHA, s.Standing, standing, cause); err != nil {
 			return err

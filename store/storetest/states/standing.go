@@ -251,6 +251,16 @@ func (s suite) TestStandingUnderAnExpression(t *testing.T) {
 	l.WantState(commitOf(1), ledger.Deployed)
 }
 
+// What expires while the statements are not evaluated yet is derived when they are.
+func (s suite) TestStandingUnderAnExpressionAtAnExpiry(t *testing.T) {
+	l := s.newLive(t)
+	l.Clock.Advance(24 * time.Hour)
+	l.SetContract(`{"requirements":[{"state":"ATTESTED","predicate":"scan:*",
+"where":"predicate.result.duration_ms > 1000000"}],"radar":{"enabled":false}}`)
+	l.want(1, "scan:*: 0 of 1 signatures; where is false: scan:image passed (cn=ci,ou=build,o=acme)",
+		"1 PROMOTABLE VALIDATING policy")
+}
+
 // A commit that becomes DEPLOYED without an environment runs nowhere.
 func (s suite) TestStandingWithoutAnEnvironment(t *testing.T) {
 	l := s.newLive(t)
