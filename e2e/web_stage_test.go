@@ -194,7 +194,7 @@ const secondContract = `{"requirements": [
 	{"state": "ATTESTED", "predicate": "lint:go", "signers": ["ou=build,o=acme"], "accept": ["pass", "warn"]},
 	{"state": "PROMOTABLE", "predicate": "review:code", "signers": ["ou=review,o=acme"], "threshold": 2, ` +
 	`"exclude_author": true},
-	{"state": "PROMOTABLE", "predicate": "scan:dependencies", "max_age": "7d", "paths": ["go.mod"]},
+	{"state": "PROMOTABLE", "predicate": "scan:dependencies", "max_age": "7d", "branches": ["release/*"]},
 	{"state": "DEPLOYED", "predicate": "deploy:prod", "signers": ["ou=platform,o=acme"]}]}`
 
 // trust adds a key with a DN to acme's keyring. It generates the key unless

@@ -301,8 +301,8 @@ func TestStoredContractsKeepTheirRules(t *testing.T) {
 	for _, e := range decode[ledger.Page[ledger.PolicyEvent]](b.get("/v1/orgs/acme/events?types=policy").want(200)).Data {
 		rules = append(rules, e.Rules)
 	}
-	if got := fmt.Sprint(rules); got != "[0 3]" {
-		t.Errorf("the events have the rules %s, want [0 3]", got)
+	if got := fmt.Sprint(rules); got != "[0 4]" {
+		t.Errorf("the events have the rules %s, want [0 4]", got)
 	}
 }
 

@@ -95,12 +95,13 @@ func TestTargetsOnlyAccumulate(t *testing.T) {
 	b.expect("main is claimed", sha, ledger.Attested, "missing: 0 of 1")
 }
 
-// The first change record narrows from all paths; later ones only add.
+// By the rules of earlier releases, the first change record of a registration narrows from all paths; later ones only
+// add.
 func TestChangesOnlyAccumulate(t *testing.T) {
 	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=dev,o=acme")
-	b.setPolicy(`"requirements":[{"state":"ATTESTED","predicate":"test:pay","paths":["pay/**"]},
-		{"state":"ATTESTED","predicate":"test:web","paths":["web/**"]}]`)
+	b.storeEarlier(`{"rules":3,"targets":"all","requirements":[{"state":"ATTESTED","predicate":"test:pay",
+		"paths":["pay/**"]},{"state":"ATTESTED","predicate":"test:web","paths":["web/**"]}]}`)
 	sha := commitID(1)
 	b.register(sha, `{}`).want(201)
 	b.passes(ci, sha, "hello")
@@ -132,7 +133,8 @@ func TestChangesOnlyAccumulate(t *testing.T) {
 // With more paths than are matched, requirements apply, and no more are stored.
 func TestChangesAreBounded(t *testing.T) {
 	b := newBackend(t)
-	b.setPolicy(`"requirements":[{"state":"ATTESTED","predicate":"test:pay","paths":["pay/**"]}]`)
+	b.storeEarlier(`{"rules":3,"targets":"all","requirements":[{"state":"ATTESTED","predicate":"test:pay",
+		"paths":["pay/**"]}]}`)
 	sha := commitID(1)
 	record := func(from, n int) string {
 		var list []string
@@ -241,9 +243,9 @@ func TestSigningKeyBecomesKnownLater(t *testing.T) {
 func TestCorrectCommit(t *testing.T) {
 	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=dev,o=acme")
-	b.setPolicy(`"requirements":[{"state":"ATTESTED","predicate":"test:*"},
+	b.storeEarlier(`{"rules":3,"targets":"all","requirements":[{"state":"ATTESTED","predicate":"test:*"},
 		{"state":"ATTESTED","predicate":"test:pay","paths":["pay/**"]},
-		{"state":"PROMOTABLE","predicate":"scan:*","branches":["release/*"]}]`)
+		{"state":"PROMOTABLE","predicate":"scan:*","branches":["release/*"]}]}`)
 	sha := commitID(1)
 	b.register(sha, `{"branch":"x","target":"release/1","changes":[{"path":"web/a","status":"M"}]}`).want(201)
 	b.register(sha, `{"target":"main","changes":[{"path":"pay/a","status":"M"}]}`).want(200)

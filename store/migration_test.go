@@ -143,7 +143,7 @@ func wantFiles(t *testing.T, path string, want ...string) {
 }
 
 // latest is the current schema version.
-const latest = "23"
+const latest = "24"
 
 func TestMigrationCopiesDatabase(t *testing.T) {
 	path := UnpackV5(t)

@@ -10,9 +10,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// undoBacklog makes a database one of schema version 20: it undoes 0023_history.sql, 0022_authorization.sql
-// and 0021_standing.sql.
+// undoBacklog makes a database one of schema version 20: it undoes 0024_changes.sql, 0023_history.sql,
+// 0022_authorization.sql and 0021_standing.sql.
 const undoBacklog = `
+DROP TABLE change_records;
 DROP INDEX commits_with_gap;
 ALTER TABLE commits DROP COLUMN gap;
 UPDATE commits SET basis = basis + (distrusts << 32);

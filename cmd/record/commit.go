@@ -3,6 +3,7 @@ package record
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -201,7 +202,8 @@ func (r *registerRequest) register(
 	if err := registerLocal(ctx, p, c, name, job, local); err != nil {
 		return err
 	}
-	return job.explain(claimer.claim(ctx, local.SHA, q.Fetch, job))
+	ranges, err := claimer.claim(ctx, local.SHA, q.Fetch, job)
+	return job.explain(errors.Join(err, claimer.signChanges(ctx, ranges)))
 }
 
 // registerLocal registers a commit that was read, and prints it.

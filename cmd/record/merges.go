@@ -60,8 +60,9 @@ func newMergeClaimer(
 	return m, nil
 }
 
-// claim finds the merges up to a commit of the mainline, and claims them, oldest first.
-func (m *mergeClaimer) claim(ctx context.Context, commit string, fetch bool, job *job) error {
+// claim finds the merges up to a commit of the mainline, and claims them, oldest first. It returns the ranges that it has
+// searched.
+func (m *mergeClaimer) claim(ctx context.Context, commit string, fetch bool, job *job) ([]merges.Range, error) {
 	started := ledger.TimeOf(time.Now())
 	found, err := m.find(ctx, commit, fetch, job)
 	if err != nil {
@@ -75,7 +76,7 @@ func (m *mergeClaimer) claim(ctx context.Context, commit string, fetch bool, job
 			terminal.Printf(m.p.Stderr, "Not decided: %s\n", m.p.Describe(undecided))
 		}
 	}
-	return errors.Join(errs...)
+	return found.Ranges, errors.Join(errs...)
 }
 
 // find searches for merges. If it may fetch, it fetches the heads of branches, and history that the clone lacks.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ledgerd/ledgerd/internal/parallel"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -104,4 +105,22 @@ func (o *objectStore) changes(ctx context.Context, from, to string) ([]radar.Cha
 		return changes, nil
 	}
 	return nil, err
+}
+
+// ChangedPaths returns the paths in which a commit differs from another one, the base, with the old and the new ones of
+// renames. It reads no content of files.
+func (g Repo) ChangedPaths(ctx context.Context, base, commit string) (paths []string, err error) {
+	out, err := g.Read(ctx, "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit)
+	if err != nil {
+		return nil, fmt.Errorf("compare %.12s with %.12s: %w", commit, base, err)
+	}
+	for path := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
+		if !utf8.ValidString(path) {
+			return nil, fmt.Errorf("%.12s changes the path %q, which is not UTF-8", commit, path)
+		}
+		if path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths, nil
 }

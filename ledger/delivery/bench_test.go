@@ -22,7 +22,7 @@ func BenchmarkJudge(b *testing.B) {
 				commits, c := reviewed(b, n, needed)
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, gaps := Judge(c, commits, true, now); len(gaps) > 1 { // the head has one review
+					if _, gaps := Judge(c, commits, Base{Follows: true}, now); len(gaps) > 1 { // the head has one review
 						b.Fatalf("%d gaps", len(gaps))
 					}
 				}

@@ -189,7 +189,7 @@ func (k *teller) gaps() string {
 	commits[0].Facts = k.of(k.story.head)
 
 	var names []string
-	_, gaps := Judge(&c, commits, true, now)
+	_, gaps := Judge(&c, commits, Base{Follows: true}, now)
 	for _, gap := range gaps {
 		if gap.Lacking == nil {
 			gap.Commit += "?"
@@ -338,12 +338,14 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// Tests apply to what any commit of the delivery changes, and reviews to what each of them does.
+// Tests apply to what any commit of the delivery changes, and reviews to what each of them does. Contracts of before
+// believe what registrations claim of that.
 func TestPathsOfDeliveries(t *testing.T) {
 	c := must.Get(policy.Parse([]byte(`{"requirements":[
 		{"state":"ATTESTED","predicate":"test:billing","paths":["billing/**"]},
 		{"state":"PROMOTABLE","predicate":"review:billing","covers":"change","paths":["billing/**"]},
 		{"state":"PROMOTABLE","predicate":"review:web","covers":"change","paths":["web/**"]}]}`)))(t)
+	c.Rules = 3
 	for _, test := range []struct {
 		name, path string // that b changes; empty if it is not known
 		b, c       string // what is said of the commits
@@ -361,7 +363,7 @@ func TestPathsOfDeliveries(t *testing.T) {
 			{lineage.Shipped{SHA: "c", Parents: []string{"b"}, Known: true}, changing("web/b", test.c)},
 			{lineage.Shipped{SHA: "b", Known: true}, changing(test.path, test.b)},
 		}
-		_, gaps := Judge(&c, commits, !test.elsewhere, now)
+		_, gaps := Judge(&c, commits, Base{Follows: !test.elsewhere}, now)
 		var names []string
 		for _, gap := range gaps {
 			names = append(names, gap.Commit)

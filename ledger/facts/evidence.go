@@ -7,10 +7,14 @@ import (
 
 // Evidence returns the evidence in a signed attestation, without what its recording adds.
 func Evidence(a *attestation.Attestation) policy.Evidence {
-	return policy.Evidence{
+	e := policy.Evidence{
 		Predicate: a.Predicate, PredicateType: a.PredicateType, Slot: a.Slot, Signer: a.Signer.DN, Emails: a.Signer.Emails,
 		Status: a.Result.Status, FinishedAt: a.FinishedAt, Passkey: len(a.Assertion) > 0, Reason: a.Reason(),
 	}
+	if a.Changes != nil {
+		e.Paths = a.Changes.Paths
+	}
+	return e
 }
 
 // Exception returns the exception in a signed attestation, whose evidence has been recorded,

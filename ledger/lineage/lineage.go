@@ -4,6 +4,7 @@ package lineage
 
 import (
 	"container/heap"
+	"maps"
 	"slices"
 	"time"
 
@@ -134,6 +135,36 @@ func Delivery(g Graph, head string, ran map[string]bool) (list []Shipped, comple
 		}
 	}
 	return list, len(list) <= MaxShipped, nil
+}
+
+// Since returns the commit that ran and that contains all others that ran and lead to a delivery: what is delivered is
+// all that leads to the head and not to that commit. It is empty if no commit does.
+func Since(g Graph, delivered []Shipped, ran map[string]bool) (string, error) {
+	ends := make(map[string]bool)
+	for _, c := range delivered {
+		for _, parent := range c.Parents {
+			if ran[parent] {
+				ends[parent] = true
+			}
+		}
+	}
+
+	newest, at := "", ledger.Time(0)
+	for _, end := range slices.Sorted(maps.Keys(ends)) {
+		n, _, err := g(end)
+		if err != nil {
+			return "", err
+		}
+		if newest == "" || n.At > at {
+			newest, at = end, n.At
+		}
+	}
+	for other := range ends {
+		if is, _, err := IsAncestor(g, other, newest); err != nil || !is {
+			return "", err
+		}
+	}
+	return newest, nil
 }
 
 // Ahead returns the commits that lead to a commit, the head, and are not known to lead to any of the others. The head

@@ -350,7 +350,7 @@ func TestViolationAgainstModel(t *testing.T) {
 				continue
 			}
 			is = true
-			counts = counts || modelApplies(r, f) && modelCountsAlone(c, f, i, tallies, e)
+			counts = counts || modelApplies(c, r, f) && modelCountsAlone(c, f, i, tallies, e)
 		}
 		missing, got := c.Violation(f, e, now)
 		if got != (is && !counts) || got != (len(missing) > 0) {
@@ -388,7 +388,7 @@ func TestMetAgainstModel(t *testing.T) {
 		for _, now := range times {
 			met, _ := modelMet(c, f, now)
 			for i, r := range c.Requirements {
-				if want := met[i] || !modelApplies(r, f); now < forever && (got[r.key()] > now) != want {
+				if want := met[i] || !modelApplies(c, r, f); now < forever && (got[r.key()] > now) != want {
 					t.Errorf("requirement %d is met until %d, at %d: %t", i, got[r.key()], now, want)
 				}
 			}

@@ -16,7 +16,7 @@ import (
 
 // Rules is the version of the rules by which new contracts are read. Version 1 had no number.
 // Since version 2, not everybody links artifacts. Since version 3, not everybody claims merges.
-const Rules = 3
+const Rules = 4
 
 // A Contract is a repo's policy: what a commit needs to reach each state. Parse sets the
 // defaults, so a Contract is complete.
@@ -115,7 +115,7 @@ func (c Contract) Digest() string {
 const MaxMatchedPaths = glob.MaxMatched
 
 // NeedsChanges reports whether any requirement depends on the paths that a commit
-// changes. If so, Derive needs Facts.Changes.
+// changes. If so, Derive needs Facts.Changes, or if the contract SignsChanges, the change records in Facts.Evidence.
 func (c Contract) NeedsChanges() bool {
 	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return len(r.Paths) > 0 })
 }

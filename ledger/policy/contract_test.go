@@ -26,7 +26,7 @@ const exampleContract = `{"requirements":[
   {"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform,o=acme"]}],
  "radar":{"enabled":true,"notify":"LOW","block":"none","ignore":["**/go.sum"],"max_age":"720h"}}`
 
-const exampleCanonical = `{"rules":3,"requirements":[` +
+const exampleCanonical = `{"rules":4,"requirements":[` +
 	`{"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"threshold":1,"accept":["pass"],` +
 	`"max_age":"168h","exclude_author":false,"paths":[],"branches":[]},` +
 	`{"state":"ATTESTED","predicate":"test:payments","signers":[],"threshold":1,"accept":["pass"],` +
@@ -45,19 +45,19 @@ func long(n int, entry string) string {
 func TestParseContract(t *testing.T) {
 	const radar = `"targets":"all","radar":{"enabled":true,"notify":"LOW","block":"none","ignore":[],"max_age":"720h"}`
 	one := func(rest string) string {
-		return `{"rules":3,"requirements":[{"state":"ATTESTED","predicate":"x",` + rest + `}],` + radar + `}`
+		return `{"rules":4,"requirements":[{"state":"ATTESTED","predicate":"x",` + rest + `}],` + radar + `}`
 	}
 
 	for name, test := range map[string]struct{ document, canonical string }{
 		"the example":            {exampleContract, exampleCanonical},
 		"its own canonical form": {exampleCanonical, exampleCanonical},
-		"no requirements":        {`{"requirements":[]}`, `{"rules":3,"requirements":[],` + radar + `}`},
+		"no requirements":        {`{"requirements":[]}`, `{"rules":4,"requirements":[],` + radar + `}`},
 		"null instead of a default": {`{"requirements":[],"radar":{"enabled":null,"notify":null,"block":null,` +
-			`"ignore":null,"max_age":null}}`, `{"rules":3,"requirements":[],` + radar + `}`},
-		"null instead of a radar": {`{"requirements":[],"radar":null}`, `{"rules":3,"requirements":[],` + radar + `}`},
+			`"ignore":null,"max_age":null}}`, `{"rules":4,"requirements":[],` + radar + `}`},
+		"null instead of a radar": {`{"requirements":[],"radar":null}`, `{"rules":4,"requirements":[],` + radar + `}`},
 		"radar settings": {
 			`{"requirements":[],"radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM","ignore":["*.md"],"max_age":"2w"}}`,
-			`{"rules":3,"requirements":[],"targets":"all","radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM",` +
+			`{"rules":4,"requirements":[],"targets":"all","radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM",` +
 				`"ignore":["*.md"],"max_age":"336h"}}`,
 		},
 		"defaults": {
@@ -73,7 +73,7 @@ func TestParseContract(t *testing.T) {
 		"the members of who and what counts": {
 			`{"requirements":[{"state":"DEPLOYED","name":"ship-it","predicate":"x","distinct_from":["PROMOTABLE","ATTESTED"],` +
 				`"where":"true"}],"targets":"claimed","exceptions":{"signers":["OU=sec"]}}`,
-			`{"rules":3,"requirements":[{"name":"ship-it","state":"DEPLOYED","predicate":"x","signers":[],"threshold":1,` +
+			`{"rules":4,"requirements":[{"name":"ship-it","state":"DEPLOYED","predicate":"x","signers":[],"threshold":1,` +
 				`"accept":["pass"],"exclude_author":false,"distinct_from":["ATTESTED","PROMOTABLE"],"where":"true","paths":[],` +
 				`"branches":[]}],"targets":"claimed","exceptions":{"signers":["ou=sec"],"max_duration":"168h"},` +
 				strings.TrimPrefix(radar, `"targets":"all",`) + `}`,
@@ -105,7 +105,7 @@ func TestParseContract(t *testing.T) {
 		"a type URI and * as predicates": {
 			`{"requirements":[{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1"},{"state":"DEPLOYED",` +
 				`"predicate":"*"}]}`,
-			`{"rules":3,"requirements":[` +
+			`{"rules":4,"requirements":[` +
 				`{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1","signers":[],"threshold":1,` +
 				`"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]},` +
 				`{"state":"DEPLOYED","predicate":"*","signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,` +
@@ -146,9 +146,9 @@ func TestParseContractRefuses(t *testing.T) {
 		"no requirements": {`{}`, []ledger.FieldError{{Field: "requirements", Message: "required"}}},
 		"null":            {`null`, []ledger.FieldError{{Field: "requirements", Message: "required"}}},
 		"rules of an earlier release": {`{"rules":1,"requirements":[]}`, []ledger.FieldError{{Field: "rules",
-			Message: "1 is not supported (use 3, or omit it)"}}},
-		"rules of a later release": {`{"rules":4,"requirements":[]}`, []ledger.FieldError{{Field: "rules",
-			Message: "4 is not supported (use 3, or omit it)"}}},
+			Message: "1 is not supported (use 4, or omit it)"}}},
+		"rules of a later release": {`{"rules":5,"requirements":[]}`, []ledger.FieldError{{Field: "rules",
+			Message: "5 is not supported (use 4, or omit it)"}}},
 		"rules in quotes": {`{"rules":"2","requirements":[]}`, []ledger.FieldError{{Field: "rules",
 			Message: "must be a whole number"}}},
 		"too many requirements": {`{"requirements":` + long(201, `{}`) + `}`,
@@ -414,7 +414,7 @@ func TestDigest(t *testing.T) {
 	before.Rules = 0
 	for want, c := range map[string]Contract{
 		"sha256:8689973369e203195a4a3463ccdbe7b3479dd2e8a9fdd597452e13815542b785": before,
-		"sha256:5f8b174a7822f36bd7502c1e58d95f1a74fde480cecf3e56eece8497da9dc9ae": Default(),
+		"sha256:1431be5650ecc670ed152054137b5eeba18cf452c750bdd2a4ffa49b09fbf1df": Default(),
 	} {
 		if got := c.Digest(); got != want {
 			t.Errorf("got %s, want %s", got, want)

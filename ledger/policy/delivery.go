@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy/scope"
 )
 
-// Delivery returns what decides about the commits of a delivery. The facts are those of the commit that is deployed.
-// all are the same, but with the paths that all commits change.
-func (c *Contract) Delivery(f, all Facts, now ledger.Time) *Delivery {
-	d := &Delivery{c: c, now: now, all: c.scopes(&all), targets: f.Targets}
-	d.head = c.evaluateIn(&f, now, d.scopesOf(&f), nil, nil)
+// Delivery returns what decides about the commits of a delivery. The facts are those of the commit that is deployed,
+// and own is what it changes itself. all is what all commits change.
+func (c *Contract) Delivery(f Facts, own, all scope.Changes, now ledger.Time) *Delivery {
+	d := &Delivery{c: c, now: now, all: c.scopesOf(f.Targets, all), targets: f.Targets}
+	d.head = c.evaluateIn(&f, now, d.scopesOf(own), nil, nil)
 	if !slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return len(r.DistinctFrom) > 0 }) {
 		return d
 	}
@@ -28,15 +29,15 @@ func (c *Contract) Delivery(f, all Facts, now ledger.Time) *Delivery {
 
 // Coverings returns the evidence of a commit of the delivery that covers others, too. isCovered reports whether the
 // commit itself is covered by what it has alone.
-func (d *Delivery) Coverings(f Facts) (list []Covering, isCovered bool) {
-	own := d.scopesOf(&f)
+func (d *Delivery) Coverings(f Facts, ch scope.Changes) (list []Covering, isCovered bool) {
+	own := d.scopesOf(ch)
 	v := d.c.evaluateIn(&f, d.now, d.all, d, nil) // a review counts for others if it does not apply to this one, too
 	isCovered = true
 	for i := range d.c.Requirements {
 		if !d.asks(i) {
 			continue
 		}
-		isCovered = isCovered && (own != nil && own[i].excluded != "" || !v.isUncovered(i))
+		isCovered = isCovered && (own != nil && own[i].Excluded != "" || !v.isUncovered(i))
 		v.carrying.findWays(&d.c.Requirements[i])
 
 		for at, verdict := range v.decisions[i].verdicts {
@@ -87,8 +88,8 @@ func (v *evaluation) coversFrom(i, at int) (from []string) {
 
 // Lacking returns the requirements that a commit of the delivery does not meet, with the reasons. If the list is empty,
 // the commit is covered. coverings is the evidence of other commits whose ranges contain this one.
-func (d *Delivery) Lacking(f Facts, coverings []*Covering) (list []ledger.RequirementStatus) {
-	v := d.c.evaluateIn(&f, d.now, d.scopesOf(&f), d, coverings)
+func (d *Delivery) Lacking(f Facts, ch scope.Changes, coverings []*Covering) (list []ledger.RequirementStatus) {
+	v := d.c.evaluateIn(&f, d.now, d.scopesOf(ch), d, coverings)
 	for i := range d.c.Requirements {
 		if d.asks(i) && v.isUncovered(i) {
 			list = append(list, v.status(i))

@@ -38,10 +38,11 @@ func BenchmarkDeriveWorst(b *testing.B) {
 			}
 			c := mustParse(b, `{"state":"ATTESTED","predicate":"x","paths":[`+strings.Join(globs, ",")+`]}`)
 			f := attested()
-			f.HasChanges = true
+			var paths []string
 			for i := range glob.MaxMatched {
-				f.Changes = append(f.Changes, fmt.Sprintf(test.path, i))
+				paths = append(paths, fmt.Sprintf(test.path, i))
 			}
+			signChanges(&f, paths...)
 			for b.Loop() {
 				c.Derive(f, policyNow)
 			}

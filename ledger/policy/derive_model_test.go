@@ -67,10 +67,20 @@ func modelLatest(list []Evidence, e Evidence) bool {
 
 // modelApplies reports whether a requirement applies: the commit changes a matching
 // path or has no change record, and its target branch matches.
-func modelApplies(r Requirement, f Facts) bool {
-	path, branch := len(r.Paths) == 0 || !f.HasChanges, len(r.Branches) == 0
+func modelApplies(c Contract, r Requirement, f Facts) bool {
+	isKnown, changes := f.HasChanges, f.Changes
+	if c.Rules > 3 {
+		isKnown, changes = false, nil
+		for _, e := range f.Evidence {
+			if e.PredicateType == ledger.ChangesType && !e.Distrusted && modelLatest(f.Evidence, e) {
+				isKnown, changes = true, append(changes, e.Paths...)
+			}
+		}
+	}
+
+	path, branch := len(r.Paths) == 0 || !isKnown, len(r.Branches) == 0
 	for _, glob := range r.Paths {
-		for _, changed := range f.Changes {
+		for _, changed := range changes {
 			path = path || contains(changed, modelPaths[glob])
 		}
 	}
@@ -229,13 +239,13 @@ func modelException(c Contract, r Requirement, f Facts, now ledger.Time) (last E
 func modelMet(c Contract, f Facts, now ledger.Time) (met []bool, tallies []modelTally) {
 	met, tallies = make([]bool, len(c.Requirements)), make([]modelTally, len(c.Requirements))
 	for i, r := range c.Requirements {
-		if modelApplies(r, f) {
+		if modelApplies(c, r, f) {
 			tallies[i] = modelWeigh(c, r, f, now)
 		}
 	}
 	for i, r := range c.Requirements {
 		tally := tallies[i]
-		met[i] = modelApplies(r, f) && len(tally.people) >= tally.needed && (!tally.blocked || tally.exception) &&
+		met[i] = modelApplies(c, r, f) && len(tally.people) >= tally.needed && (!tally.blocked || tally.exception) &&
 			(r.Carry == 0 || f.Incomplete == "") &&
 			(len(r.DistinctFrom) == 0 || modelAssign(c, f, tallies, modelInvolved(c, f, i), map[int][]any{}))
 	}
@@ -251,7 +261,7 @@ func modelInvolved(c Contract, f Facts, i int) []int {
 	involved := []int{i}
 	for n := 0; n < len(involved); n++ {
 		for j, r := range c.Requirements {
-			if modelApplies(r, f) && modelDiffers(c, involved[n], j) && !slices.Contains(involved, j) {
+			if modelApplies(c, r, f) && modelDiffers(c, involved[n], j) && !slices.Contains(involved, j) {
 				involved = append(involved, j)
 			}
 		}
@@ -323,7 +333,7 @@ func modelState(c Contract, f Facts, now ledger.Time) ledger.State {
 func modelReached(c Contract, f Facts, met []bool, tallies []modelTally) ledger.State {
 	open, any, signed := map[ledger.State]bool{}, map[ledger.State]bool{}, len(f.Evidence) > 0
 	for i, r := range c.Requirements {
-		if modelApplies(r, f) {
+		if modelApplies(c, r, f) {
 			open[r.State] = open[r.State] || !met[i]
 			any[r.State], signed = true, signed || tallies[i].signed
 		}
@@ -370,7 +380,7 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 	met, tallies := modelMet(c, f, now)
 	for i, r := range c.Requirements {
 		s := got.Requirements[i]
-		if applies := modelApplies(r, f); s.Applies != applies || s.Reason == "" {
+		if applies := modelApplies(c, r, f); s.Applies != applies || s.Reason == "" {
 			t.Errorf("requirement %d: %+v, applies: want %t", i, s, applies)
 		}
 		if !s.Applies {

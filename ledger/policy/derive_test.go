@@ -59,6 +59,13 @@ func mustParse(t testing.TB, requirements ...string) Contract {
 	return c
 }
 
+// signChanges adds a change record to the facts.
+func signChanges(f *Facts, paths ...string) {
+	f.Evidence = append(slices.Clip(f.Evidence), Evidence{Attestation: "att_changes", Predicate: ledger.ChangesPredicate,
+		PredicateType: ledger.ChangesType, Slot: "m0", Base: "m0", Paths: paths, Status: ledger.Recorded,
+		Signer: identity.DN{CN: "mainline"}})
+}
+
 func TestRequirement(t *testing.T) {
 	type verdict struct {
 		applies, met bool
@@ -69,7 +76,7 @@ func TestRequirement(t *testing.T) {
 	unmet := func(have int, reason string) verdict { return verdict{true, false, have, reason} }
 	excluded := func(reason string) verdict { return verdict{reason: "does not apply: " + reason} }
 
-	changed := func(f Facts, paths ...string) Facts { f.HasChanges, f.Changes = true, paths; return f }
+	changed := func(f Facts, paths ...string) Facts { signChanges(&f, paths...); return f }
 	targeting := func(f Facts, branches ...string) Facts { f.Targets = branches; return f }
 	by := func(f Facts, name, email string) Facts {
 		f.Authors = []ledger.Author{{Name: name, Email: email}}
@@ -253,7 +260,13 @@ func TestRequirement(t *testing.T) {
 			"db/schema.sql"), excluded("no changed path matches services/payments/** or *.sql")},
 		"an empty commit": {
 			payments, changed(attested()), excluded("no changed path matches services/payments/** or *.sql")},
-		"without change record": {payments, attested(), unmet(0, "test:payments: 0 of 1 signatures")},
+		"without change record": {payments, attested(), unmet(0, "test:payments: 0 of 1 signatures; applies because nobody "+
+			"has signed which paths the commit changes")},
+		"what a registration claims is not believed": {payments, func() Facts {
+			f := attested()
+			f.HasChanges, f.Changes = true, []string{"docs/a.md"}
+			return f
+		}(), unmet(0, "test:payments: 0 of 1 signatures; applies because nobody has signed which paths the commit changes")},
 		"many globs, some listed": {`{"state":"ATTESTED","predicate":"x","paths":["a","b","c","d","e"]}`,
 			changed(attested(), "f"), excluded("no changed path matches a or b or c or 2 more")},
 		"2000 paths": {payments, changed(attested(), numbered(2000)...),

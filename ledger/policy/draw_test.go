@@ -100,7 +100,17 @@ func drawStatus() *rapid.Generator[ledger.Status] {
 // drawCommit draws a contract and a commit.
 func drawCommit(t *rapid.T) (Contract, Facts) {
 	c := drawContract(t)
-	return c, drawFacts(t, c)
+	c.Rules = rapid.SampledFrom([]int{3, 4}).Draw(t, "rules")
+	f := drawFacts(t, c)
+	for i := range rapid.IntRange(0, 2).Draw(t, "change records") {
+		e := Evidence{Attestation: fmt.Sprintf("att_9%d", i), Predicate: ledger.ChangesPredicate,
+			PredicateType: ledger.ChangesType, Status: ledger.Recorded, Base: "b1",
+			Slot:   rapid.SampledFrom([]string{"b1", "b2"}).Draw(t, "base"),
+			Person: rapid.Int64Range(0, 1).Draw(t, "who has compared"),
+			Paths:  drawPaths().Draw(t, "signed paths"), Distrusted: rapid.IntRange(0, 3).Draw(t, "distrusted") == 0}
+		f.Evidence = append(f.Evidence, e)
+	}
+	return c, f
 }
 
 // drawFacts draws a commit, to derive its state under a contract.
@@ -166,10 +176,13 @@ func drawNotRolledBack(t *rapid.T) Facts {
 	}
 	f.Attested = len(f.Evidence) > 0
 	if f.HasChanges {
-		f.Changes = rapid.SliceOfN(rapid.SampledFrom([]string{"go.mod", "cmd/main.go", "cmd/sub/x.go", "a.go", "docs/a.md"}),
-			0, 3).Draw(t, "changes")
+		f.Changes = drawPaths().Draw(t, "changes")
 	}
 	return f
+}
+
+func drawPaths() *rapid.Generator[[]string] {
+	return rapid.SliceOfN(rapid.SampledFrom([]string{"go.mod", "cmd/main.go", "cmd/sub/x.go", "a.go", "docs/a.md"}), 0, 3)
 }
 
 // drawRollbacks makes some of the evidence rollbacks from prod, and some deployments to it.

@@ -6,6 +6,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
+	"github.com/ledgerd/ledgerd/ledger/policy/scope"
 )
 
 // A verdict is the effect of one piece of evidence on one requirement.
@@ -75,7 +76,7 @@ type evaluation struct {
 
 // A decision is what an evaluation has decided about one requirement.
 type decision struct {
-	scope
+	scope.Scope
 	applies bool
 	// verdicts are by the position of the evidence.
 	verdicts []verdict
@@ -98,7 +99,7 @@ type Delivery struct {
 	c   *Contract
 	now ledger.Time
 	// all is what applies to what all commits change, and targets are those of the head.
-	all     []scope
+	all     []scope.Scope
 	targets []string
 	head    *evaluation
 	// byHead is what counts for the head, which speaks for the tree of all: who reviews must be others, by distinct_from.
@@ -126,7 +127,7 @@ func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 
 // evaluateIn is like evaluate, for a commit of a delivery that evidence of other commits covers. Without a delivery, it
 // is about the commit alone.
-func (c *Contract) evaluateIn(f *Facts, now ledger.Time, scopes []scope, d *Delivery, coverings []*Covering,
+func (c *Contract) evaluateIn(f *Facts, now ledger.Time, scopes []scope.Scope, d *Delivery, coverings []*Covering,
 ) *evaluation {
 	evidence, statements := withoutStatements(Latest(f.Evidence))
 	f.Evidence = evidence
@@ -212,12 +213,12 @@ func (v *evaluation) numberFew() (individuals int) {
 }
 
 // weigh reaches the verdicts for a requirement, and what follows from them alone.
-func (v *evaluation) weigh(i int, scopes []scope) {
+func (v *evaluation) weigh(i int, scopes []scope.Scope) {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
 	if scopes != nil {
-		d.scope = scopes[i]
+		d.Scope = scopes[i]
 	}
-	if d.excluded != "" {
+	if d.Excluded != "" {
 		return
 	}
 	d.applies = true
@@ -497,13 +498,11 @@ func (d *Delivery) asks(i int) bool {
 
 // scopesOf returns which requirements apply to a commit of the delivery: those that each commit must meet by what it
 // changes, others by what all change.
-func (d *Delivery) scopesOf(f *Facts) []scope {
+func (d *Delivery) scopesOf(ch scope.Changes) []scope.Scope {
 	if d.all == nil {
 		return nil
 	}
-	own := *f
-	own.Targets = d.targets
-	list := d.c.scopes(&own)
+	list := d.c.scopesOf(d.targets, ch)
 	for i := range list {
 		if !d.asks(i) {
 			list[i] = d.all[i]

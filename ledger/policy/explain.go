@@ -17,7 +17,7 @@ func (v *evaluation) status(i int) ledger.RequirementStatus {
 	s := ledger.RequirementStatus{Name: r.Name, State: r.State, Predicate: cmp.Or(r.Predicate, r.Type), Need: r.Threshold,
 		Applies: d.applies, Met: d.met}
 	if !d.applies {
-		s.Reason = "does not apply: " + d.excluded
+		s.Reason = "does not apply: " + d.Excluded
 		return s
 	}
 
@@ -43,8 +43,8 @@ func (v *evaluation) status(i int) ledger.RequirementStatus {
 	s.Carried = v.carried(i)
 
 	s.Reason = v.reason(i, &s)
-	if d.unsure != "" && !s.Met {
-		s.Reason += "; applies because " + d.unsure
+	if d.Unsure != "" && !s.Met {
+		s.Reason += "; applies because " + d.Unsure
 	}
 	return s
 }

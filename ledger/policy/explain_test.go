@@ -98,7 +98,9 @@ func TestReasonNamesDistrustedEvidence(t *testing.T) {
 		{Predicate: "test:go", Identity: "cn=ci", Result: pass, Distrusted: true},
 		{Predicate: "scan:x", Identity: "cn=ci", Result: pass, Distrusted: true},
 	}
-	statuses := c.Derive(Facts{HasChanges: true, Changes: []string{"b"}}, 1).Requirements
+	var f Facts
+	signChanges(&f, "b")
+	statuses := c.Derive(f, 1).Requirements
 	before := []string{statuses[0].Reason, statuses[1].Reason, statuses[2].Reason}
 	c.NoteDistrusted(statuses, attestations)
 	want := before[0] + "; distrusted, because the key was compromised: test:go passed (cn=ci)"

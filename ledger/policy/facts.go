@@ -14,8 +14,8 @@ type Evidence struct {
 	PredicateType string
 	// Slot is what the attestation is about in addition to the commit, such as an image.
 	Slot string
-	// Base is the commit from which on a review is about the changes, as its signer says. It is empty if the
-	// review is about the commit alone.
+	// Base is the commit from which on a review or a change record is about the changes, as its signer says. It is
+	// empty if a review is about the commit alone.
 	Base   string
 	Signer identity.DN
 	// Person identifies the person of the signer. Identities with a common key or DN are
@@ -43,7 +43,12 @@ type Evidence struct {
 	WhilePromotable bool
 	// Reason is why the commit was rolled back, or is deployed again.
 	Reason string
+	// Paths are those of a change record: all in which the commit differs from Base.
+	Paths []string
 }
+
+// isChanges reports whether e is a change record.
+func (e *Evidence) isChanges() bool { return e.PredicateType == ledger.ChangesType }
 
 // A person is a signer as policies count them: all identities of one person.
 type person struct {
@@ -105,8 +110,8 @@ type Facts struct {
 	Targets []string
 	// Target is the target that was claimed last, or the default branch. The radar uses it.
 	Target string
-	// Changes holds the changed paths, including the old paths of renames. HasChanges
-	// reports whether the commit has a change record; if not, Changes is ignored.
+	// Changes holds the changed paths that registrations claim, including the old paths of renames. HasChanges
+	// reports whether any does; if not, Changes is ignored, and so it is if the contract SignsChanges.
 	Changes    []string
 	HasChanges bool
 	// ManyChanges reports whether there are more paths than globs are matched with. Changes may then

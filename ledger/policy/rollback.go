@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy/scope"
 )
 
 // A rollback is the last statement that took a commit out of an environment.
@@ -60,11 +61,12 @@ func (e *Evidence) deployment(environment string) Evidence {
 
 const exceptionPrefix = "exception:"
 
-// withoutStatements returns evidence without exceptions, rollbacks and baselines, which no requirement
+// withoutStatements returns evidence without exceptions, rollbacks, baselines and change records, which no requirement
 // is about, and the rollbacks.
 func withoutStatements(list []Evidence) (others, rollbacks []Evidence) {
 	isStatement := func(e Evidence) bool {
-		return ledger.ReservedPrefix(e.Predicate) == exceptionPrefix || e.isRollback() || e.isBaseline()
+		return ledger.ReservedPrefix(e.Predicate) == exceptionPrefix || e.isRollback() || e.isBaseline() ||
+			e.isChanges()
 	}
 	if !slices.ContainsFunc(list, isStatement) {
 		return list, nil
@@ -80,7 +82,7 @@ func withoutStatements(list []Evidence) (others, rollbacks []Evidence) {
 // lastRollbacks returns the last of the statements for each environment that has an effect, in the
 // order of the environments. The others are by signers whose deployments to it would not count either.
 func (c *Contract) lastRollbacks(
-	f *Facts, scopes []scope, statements []Evidence, now ledger.Time,
+	f *Facts, scopes []scope.Scope, statements []Evidence, now ledger.Time,
 ) (last []rollback) {
 	for i := range statements {
 		e := &statements[i]
@@ -121,7 +123,7 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 
 // isDeployer reports whether the signer of e matches those of a requirement for DEPLOYED that
 // applies, is about e, and accepts none of the statuses.
-func (c *Contract) isDeployer(scopes []scope, e *Evidence, statuses []ledger.Status) bool {
+func (c *Contract) isDeployer(scopes []scope.Scope, e *Evidence, statuses []ledger.Status) bool {
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
 		isAccepted := func(s ledger.Status) bool { return slices.Contains(r.Accept, s) }
@@ -129,7 +131,7 @@ func (c *Contract) isDeployer(scopes []scope, e *Evidence, statuses []ledger.Sta
 			!r.isSigner(e.Signer) {
 			continue
 		}
-		if scopes == nil || scopes[i].excluded == "" {
+		if scopes == nil || scopes[i].Excluded == "" {
 			return true
 		}
 	}

@@ -21,7 +21,7 @@ func modelRollback(c Contract, f Facts) (last Evidence) {
 		for _, r := range c.Requirements {
 			if r.State == ledger.Deployed && modelIsAbout(r, modelDeployment) {
 				required = true
-				may = may || modelApplies(r, f) && modelIsSigner(r.Signers, e.Signer)
+				may = may || modelApplies(c, r, f) && modelIsSigner(r.Signers, e.Signer)
 			}
 		}
 		if e.Predicate == "rollback:prod" && modelLatest(f.Evidence, e) && (may || !required) &&
@@ -51,7 +51,7 @@ func compareRollback(t *rapid.T, c Contract, f Facts, now ledger.Time, got []led
 			return
 		}
 		required = true
-		again = again || modelApplies(r, f) && modelWeigh(c, r, f, now).again
+		again = again || modelApplies(c, r, f) && modelWeigh(c, r, f, now).again
 	}
 	for _, e := range f.Evidence {
 		again = again || !required && modelIsAgain(e, last) && modelLatest(f.Evidence, e) && e.Status == "pass" &&
@@ -69,7 +69,7 @@ func TestRollsBackAgainstModel(t *testing.T) {
 		e := drawEvidence(t)
 		want := false
 		for _, r := range c.Requirements {
-			if r.State == ledger.Deployed && modelApplies(r, f) && modelIsAbout(r, e) && modelIsSigner(r.Signers, e.Signer) {
+			if r.State == ledger.Deployed && modelApplies(c, r, f) && modelIsAbout(r, e) && modelIsSigner(r.Signers, e.Signer) {
 				want = want || e.Status != ledger.Recorded && !slices.Contains(r.Accept, e.Status)
 			}
 		}

@@ -33,6 +33,13 @@ func (c Contract) CheckClaims(predicate string, s *identity.Signer) error {
 // of predicates, too. Contracts of a release before version 3 of the rules say so.
 func (c Contract) AnyClaimer() bool { return c.Rules < 3 }
 
+// SignsChanges reports whether signed change records alone say which paths a commit changes. Contracts of a release
+// before version 4 of the rules believe what registrations claim.
+func (c Contract) SignsChanges() bool { return c.Rules >= 4 }
+
+// FollowsRecords reports whether change records decide which requirements apply.
+func (c Contract) FollowsRecords() bool { return c.SignsChanges() && c.NeedsChanges() }
+
 // NeedsVerdicts reports whether any requirement has an expression. If so, Derive needs
 // Facts.Verdicts.
 func (c Contract) NeedsVerdicts() bool {

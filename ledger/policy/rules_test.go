@@ -25,7 +25,7 @@ func TestRules(t *testing.T) {
 
 	sent, err := Parse(old.Canonical())
 	must.OK(t, err)
-	if want := `{"rules":3,` + string(old.Canonical()[1:]); sent.Rules != Rules || string(sent.Canonical()) != want {
+	if want := `{"rules":4,` + string(old.Canonical()[1:]); sent.Rules != Rules || string(sent.Canonical()) != want {
 		t.Errorf("it is sent back as %s, want %s", sent.Canonical(), want)
 	}
 	if read, err := ParseStored(sent.Canonical()); err != nil || read.Rules != Rules || read.Digest() != sent.Digest() {
@@ -102,6 +102,7 @@ func TestMatchingIsLimitedByRules(t *testing.T) {
 	for i := range 10 {
 		f.Changes = append(f.Changes, fmt.Sprintf("%s/%d", strings.Repeat("a", 1000), i))
 	}
+	signChanges(&f, f.Changes...)
 	for rules, applies := range map[int]bool{0: false, Rules: true} {
 		c.Rules = rules
 		if got := c.Derive(f, policyNow).Requirements[0]; got.Applies != applies {

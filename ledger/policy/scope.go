@@ -1,28 +1,28 @@
 package policy
 
 import (
-	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
-	"github.com/ledgerd/ledgerd/ledger/internal/text"
+	"github.com/ledgerd/ledgerd/ledger/policy/scope"
 )
-
-// A scope says whether a requirement applies to a commit.
-type scope struct {
-	// excluded says why it does not apply. It is empty if it applies.
-	excluded string
-	// unsure says why it applies, although finding out whether it does takes too long.
-	unsure string
-}
 
 // maxMatching limits the steps of matching the globs of a contract: that many take about a
 // millisecond. By the rules of version 1, it is glob.MaxMatching.
 const maxMatching = 1 << 18
 
-// scopes returns the scope of each requirement. It is nil if all apply to every commit. Each glob
-// may take an equal part of the steps, so that the result does not depend on the order of
-// requirements.
-func (c *Contract) scopes(f *Facts) []scope {
+// scopes returns the scope of each requirement. It is nil if all apply to every commit.
+func (c *Contract) scopes(f *Facts) []scope.Scope {
+	if !c.NeedsChanges() {
+		return c.scopesOf(f.Targets, scope.Changes{})
+	}
+	return c.scopesOf(f.Targets, c.ChangesOf(f))
+}
+
+// scopesOf is like scopes, for commits with the given targets and changes. Each glob may take an equal part of the
+// steps, so that the result does not depend on the order of requirements.
+func (c *Contract) scopesOf(targets []string, ch scope.Changes) []scope.Scope {
 	globs := 0
 	for i := range c.Requirements {
 		globs += len(c.Requirements[i].Paths) + len(c.Requirements[i].Branches)
@@ -35,40 +35,36 @@ func (c *Contract) scopes(f *Facts) []scope {
 	if c.Rules < 2 {
 		steps = glob.MaxMatching
 	}
-	list := make([]scope, len(c.Requirements))
+	list := make([]scope.Scope, len(c.Requirements))
 	for i := range c.Requirements {
-		list[i] = c.Requirements[i].scope(f, steps/globs)
+		r := &c.Requirements[i]
+		list[i] = scope.Query{Branches: r.Branches, Paths: r.Paths, Steps: steps / globs}.Of(targets, ch)
 	}
 	return list
 }
 
-// scope returns the scope of the requirement. If matching would take more steps for one
-// glob, it applies, and the scope says why. It also applies without a change record,
-// because the commit may have changed any path.
-func (r *Requirement) scope(f *Facts, steps int) (s scope) {
-	if len(r.Branches) > 0 {
-		switch matches, sure := glob.AnyMatch(r.Branches, f.Targets, steps*len(r.Branches)); {
-		case !sure:
-			s.unsure = "matching the target branches takes too long"
-		case matches:
-		case len(f.Targets) == 0:
-			return scope{excluded: "the commit has no target branch"}
-		default:
-			return scope{excluded: "the target branch is " + text.JoinFirst(f.Targets, " and ")}
-		}
-	}
-	if len(r.Paths) == 0 || !f.HasChanges {
-		return s
+// ChangesOf returns what a commit changes: what any of the change records about it says. A contract of a release before
+// version 4 of the rules believes what registrations claim.
+func (c *Contract) ChangesOf(f *Facts) (ch scope.Changes) {
+	switch {
+	case !c.SignsChanges() && f.ManyChanges:
+		return scope.Many()
+	case !c.SignsChanges():
+		return scope.Changes{IsKnown: f.HasChanges, Paths: f.Changes}
 	}
 
-	if f.ManyChanges || len(f.Changes) > glob.MaxMatched {
-		return scope{unsure: fmt.Sprintf("the commit changes more than %d paths", glob.MaxMatched)}
+	records := slices.DeleteFunc(slices.Clone(Latest(f.Evidence)), func(e Evidence) bool {
+		return !e.isChanges() || e.Distrusted
+	})
+	if len(records) == 0 {
+		return scope.Changes{Unknown: "nobody has signed which paths the commit changes"}
 	}
-	switch matches, sure := glob.AnyMatch(r.Paths, f.Changes, steps*len(r.Paths)); {
-	case !sure:
-		return scope{unsure: "matching the changed paths takes too long"}
-	case !matches:
-		return scope{excluded: "no changed path matches " + text.JoinFirst(r.Paths, " or ")}
+	ch.IsKnown = true
+	slices.SortFunc(records, func(a, b Evidence) int { return strings.Compare(b.Attestation, a.Attestation) })
+	for _, e := range records {
+		ch.Paths, ch.Bases = append(ch.Paths, e.Paths...), append(ch.Bases, e.Base)
 	}
-	return s
+	slices.Sort(ch.Paths)
+	ch.Paths = slices.Compact(ch.Paths)
+	return ch
 }

@@ -60,7 +60,7 @@ func (v *evaluation) whyNot(i, at int) string {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
 	name := cmp.Or(r.Predicate, r.Type)
 	if !d.applies {
-		return name + " does not apply: " + d.excluded
+		return name + " does not apply: " + d.Excluded
 	}
 	if !d.met {
 		return v.status(i).Reason

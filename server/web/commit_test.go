@@ -31,7 +31,7 @@ func TestCommitPage(t *testing.T) {
 	e := newEnv(t)
 	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},{"state":"ATTESTED",` +
 		`"predicate":"lint:go"},` +
-		`{"state":"ATTESTED","predicate":"migration:dry","paths":["db/**"]},{"state":"PROMOTABLE","predicate":"review:*"}]}`)
+		`{"state":"ATTESTED","predicate":"migration:dry","branches":["db"]},{"state":"PROMOTABLE","predicate":"review:*"}]}`)
 	ci, mac, alice := e.signer("cn=ci,ou=build,o=acme"), e.signer("cn=mac,ou=build,o=acme"),
 		e.signer("cn=alice,ou=people,o=acme")
 	sha := commitID(7)
@@ -62,7 +62,7 @@ func TestCommitPage(t *testing.T) {
 	wantEqual(t, "met", p.texts("li", "class", "check met"),
 		[]string{"test:* Met, 2 of 2 Signed by ci , mac", "lint:go Met, 1 of 1 Signed by ci"})
 	wantEqual(t, "left out", p.texts("li", "class", "check left-out"),
-		[]string{"migration:dry Not applicable no changed path matches db/**"})
+		[]string{"migration:dry Not applicable the target branch is main and release/2"})
 	wantEqual(t, "failed", p.texts("li", "class", "check failed"),
 		[]string{"review:* Failed, 0 of 1 Failed by alice review:code failed (cn=alice,ou=people,o=acme)"})
 	p.has("Deployed not reached No requirements, so no commit can reach it.")

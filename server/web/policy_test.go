@@ -130,7 +130,7 @@ func TestEditPolicy(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	editor := w.get(policyPath + "/edit").want(200).has("Creates version 2 when you save.")
-	if text := document(editor); !strings.HasPrefix(text, "rules: 3\nrequirements:\n  - name: tests\n    state: "+
+	if text := document(editor); !strings.HasPrefix(text, "rules: 4\nrequirements:\n  - name: tests\n    state: "+
 		"ATTESTED\n"+
 		"    predicate: test:*\n    threshold: 1\n") {
 		t.Errorf("the document is %s", text)

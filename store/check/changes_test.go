@@ -234,7 +234,7 @@ var changes = []struct {
 		[]string{"identity acme identity idn_", `: distrusted_since: the ledger lists none, and event evt_`}},
 	{"what an identity may attest", run(`UPDATE identities SET may = 'deploy:*' WHERE id = 1`),
 		[]string{"identity acme identity idn_", `: may: the ledger lists ["deploy:*"], and event evt_`,
-			` has ["*","merge:*","baseline:*"]`}},
+			` has ["*","merge:*","baseline:*","changes:*"]`}},
 	{"what a changed identity may attest", run(`UPDATE identities SET may = '' WHERE id = 3`),
 		[]string{"identity acme identity idn_", `: may: the ledger lists none, and event evt_`, ` has ["test:*","lint:*"]`}},
 	{"the e-mail address of an identity", run(`UPDATE identities SET email = 'eve@example.com' WHERE id = 1`),

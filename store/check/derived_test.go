@@ -109,6 +109,10 @@ func newDerivedDatabase(t testing.TB) database {
 		Result: ledger.Result{Status: ledger.Pass}, Base: base})
 	must.OK(t, err)
 	w.sign(reviewDN, review)
+	changes, err := attestation.NewChangesStatement(deep, attestation.Changes{Repo: "acme/api", Base: base,
+		Paths: []string{"api.go", "web.js"}})
+	must.OK(t, err)
+	w.sign(buildDN, changes)
 	_, _, err = w.Correct(ctx, "acme", "api", bare, ledger.CommitCorrection{Targets: &[]string{"dev"}}, "host")
 	must.OK(t, err)
 
@@ -267,6 +271,12 @@ var derivedChanges = []struct {
 	{"an exception of nobody",
 		`INSERT INTO exceptions SELECT 1, repo_id, commit_id, requirement, reason, ends_at FROM exceptions`,
 		[]string{"exception acme: there are 2 exceptions, and 1 attestations are such"}},
+	{"a path less", `UPDATE change_records SET paths = CAST('["api.go"]' AS BLOB)`,
+		[]string{"change record acme attestation att_", ": the row has other paths than the statement"}},
+	{"a forgotten change record", `DELETE FROM change_records`,
+		[]string{"change record acme attestation att_", ": it is a change record, and has no row"}},
+	{"a change record of nobody", `INSERT INTO change_records SELECT 1, paths FROM change_records`,
+		[]string{"change record acme: there are 2 change records, and 1 attestations are such"}},
 	{"the source of a merge", `UPDATE merges SET source_id = commit_id`,
 		[]string{"merge acme attestation att_", ": the row says {", ", and the statement {"}},
 	{"the state of a first parent", `UPDATE merges SET parent_state = 4`,

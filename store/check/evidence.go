@@ -49,7 +49,8 @@ func (c *checker) evidence(org string, e *event) {
 		return
 	}
 	c.compareOutcome(org, a, signed)
-	a.says, a.certified, a.isRead = says{signed.Exception, signed.Merge, signed.Rollback}, signed.Signer.Emails, true
+	a.says = says{signed.Exception, signed.Merge, signed.Rollback, signed.Changes}
+	a.certified, a.isRead = signed.Signer.Emails, true
 	c.compareVerdicts(org, a, signed.Payload)
 }
 

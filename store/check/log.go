@@ -38,8 +38,8 @@ type org struct {
 	lastRow, matched int64
 	// linked counts the rows of artifacts that follow from an attestation, of artifacts rows.
 	artifacts, linked int64
-	// The same of exceptions, and of claims of merges.
-	exceptions, excused, merges, merged int64
+	// The same of exceptions, of claims of merges, and of change records.
+	exceptions, excused, merges, merged, records, recorded int64
 
 	isUnmapped bool // attestations are about to be mapped by later rules
 }
@@ -158,6 +158,9 @@ SELECT (SELECT count(*) FROM audits WHERE org_id = ? AND (seq < 0 OR seq >= ?)) 
 		return o, err
 	}
 	if o.merges, err = countOf(conn, "merges", id); err != nil {
+		return o, err
+	}
+	if o.records, err = countOf(conn, "change_records", id); err != nil {
 		return o, err
 	}
 
@@ -315,7 +318,7 @@ func openAs(signed []byte, vkey string) (c proof.Checkpoint, err error) {
 	return proof.OpenCheckpoint(signed, verifier)
 }
 
-// countOf counts the exceptions, or claims of merges, of an org.
+// countOf counts the exceptions, claims of merges or change records of an org.
 func countOf(conn *sqldb.Conn, table string, org int64) (n int64, err error) {
 	err = conn.Row(`
 SELECT count(*) FROM `+table+` x /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id

@@ -165,6 +165,7 @@ type says struct {
 	exception *attestation.Exception
 	merge     *attestation.Merge
 	rollback  *attestation.Rollback
+	changes   *attestation.Changes
 }
 
 // digestText returns a digest as events have it; "" without one.

@@ -3,6 +3,8 @@ package check
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -38,21 +40,25 @@ type storedMerge struct {
 	isMarked bool
 }
 
-// statements compares what is stored of exceptions and claims of merges with what was signed.
+// statements compares what is stored of exceptions, claims of merges and change records with what was signed.
 func (c *checker) statements(ctx context.Context, o *org, events []*event) error {
-	var exceptions, merges []any
+	var exceptions, merges, records []any
 	for _, e := range events {
-		if a := e.evidence; a != nil && a.exception != nil {
+		switch a := e.evidence; {
+		case a == nil:
+		case a.exception != nil:
 			exceptions = append(exceptions, a.id)
-		} else if a != nil && a.merge != nil {
+		case a.merge != nil:
 			merges = append(merges, a.id)
+		case a.changes != nil:
+			records = append(records, a.id)
 		}
 	}
-	if exceptions == nil && merges == nil {
+	if exceptions == nil && merges == nil && records == nil {
 		return nil
 	}
 
-	excused, merged := make(map[int64]exceptionRow), make(map[int64]storedMerge)
+	excused, merged, recorded := make(map[int64]exceptionRow), make(map[int64]storedMerge), make(map[int64][]byte)
 	return c.Read(ctx, func(conn *sqldb.Conn) error {
 		err := conn.EachIn(func(row sqldb.Scanner) error {
 			var id int64
@@ -82,6 +88,16 @@ WHERE m.attestation_id IN `, 1, merges)
 		if err != nil {
 			return fmt.Errorf("read claims of merges: %w", err)
 		}
+		err = conn.EachIn(func(row sqldb.Scanner) error {
+			var id int64
+			var paths []byte
+			err := row.Scan(&id, &paths)
+			recorded[id] = paths
+			return err
+		}, "SELECT attestation_id, paths FROM change_records WHERE attestation_id IN ", 1, records)
+		if err != nil {
+			return fmt.Errorf("read change records: %w", err)
+		}
 
 		for _, e := range events {
 			switch a := e.evidence; {
@@ -93,6 +109,8 @@ WHERE m.attestation_id IN `, 1, merges)
 				if m, ok := merged[a.id]; ok { // else a later one has replaced it
 					err = c.compareMerge(conn, o, e, m)
 				}
+			case a.changes != nil:
+				c.compareChanges(o, e, recorded[a.id])
 			}
 			if err != nil {
 				return err
@@ -113,6 +131,20 @@ func (c *checker) compareException(o *org, e *event, row exceptionRow, ok bool) 
 		c.Problemf("exception", o.name, a.row(), "the row says %v, and the statement %v", row, want)
 	}
 	o.excused++
+}
+
+// compareChanges compares the paths in the row of a change record, nil without one, with those that were signed.
+func (c *checker) compareChanges(o *org, e *event, text []byte) {
+	a := e.evidence
+	var paths []string
+	switch err := json.Unmarshal(text, &paths); {
+	case text == nil:
+		c.Problemf("change record", o.name, a.row(), "it is a change record, and has no row")
+		return
+	case err != nil || !slices.Equal(paths, a.changes.Paths):
+		c.Problemf("change record", o.name, a.row(), "the row has other paths than the statement")
+	}
+	o.recorded++
 }
 
 // compareMerge compares the row of a claim of a merge. The first parent had no higher state than the
@@ -189,13 +221,14 @@ WHERE p.org_id = ? AND p.name >= 'merge:' AND p.name < 'merge;' AND t.uri = ? AN
     WHERE n.commit_id = a.commit_id AND b.id > a.id AND b.slot = a.slot AND q.person = s.person)
 ORDER BY a.id`
 
-// countStatements compares the number of exceptions and claims of merges with those that attestations
+// countStatements compares the number of exceptions, claims of merges and change records with those that attestations
 // are. Those of a pruned envelope are not known.
 func (c *checker) countStatements(ctx context.Context, o *org) error {
 	for _, table := range []struct {
 		check, name string
 		rows, found int64
-	}{{"exception", "exceptions", o.exceptions, o.excused}, {"merge", "merges", o.merges, o.merged}} {
+	}{{"exception", "exceptions", o.exceptions, o.excused}, {"merge", "merges", o.merges, o.merged},
+		{"change record", "change_records", o.records, o.recorded}} {
 		if table.rows == table.found {
 			continue
 		}
@@ -210,8 +243,8 @@ WHERE r.org_id = ? AND e.payload_at < 0`, o.id).Scan(&pruned)
 			return fmt.Errorf("count %s: %w", table.name, err)
 		}
 		if table.rows != table.found+pruned {
-			c.Problemf(table.check, o.name, "", "there are %d %s, and %d attestations are such", table.rows, table.name,
-				table.found+pruned)
+			c.Problemf(table.check, o.name, "", "there are %d %s, and %d attestations are such", table.rows,
+				strings.ReplaceAll(table.name, "_", " "), table.found+pruned)
 		}
 	}
 	return nil

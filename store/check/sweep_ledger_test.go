@@ -323,6 +323,11 @@ func (h *history) carry() {
 		h.push("carried", id, ledger.Registration{Object: object, Branch: fmt.Sprint("b", n)})
 		commits = append(commits, id)
 	}
+	for n, commit := range commits[1:] {
+		payload, err := attestation.NewChangesStatement(commit, attestation.Changes{Repo: "acme/carried",
+			Base: commits[0], Paths: []string{"api.go", "web.js"}[:n]})
+		h.send("carried", buildDN, payload, err)
+	}
 	h.says("carried", buildDN, commits[0], "test:go", ledger.Pass)
 	h.says("carried", buildDN, commits[2], "test:go", ledger.Pass)
 	h.says("carried", buildDN, commits[1], "test:unit", ledger.Fail)

@@ -52,7 +52,13 @@ func (de *Deliveries) Of(rd txn.Reader, s *facts.Commit, q Query) (*ledger.Deliv
 		return nil, fmt.Errorf("read what a deployment of %s ships: %w", s.SHA, err)
 	}
 	var gaps []delivery.Gap
-	d.Standing, gaps = delivery.Judge(s.Deriver.Contract, commits, d.ContainsBase, rd.Now)
+	base := delivery.Base{Follows: d.ContainsBase}
+	if s.Deriver.Contract.FollowsRecords() {
+		if base.Since, err = lineage.Since(past.Node, list, q.Ran); err != nil {
+			return nil, fmt.Errorf("find since when %s ships everything: %w", s.SHA, err)
+		}
+	}
+	d.Standing, gaps = delivery.Judge(s.Deriver.Contract, commits, base, rd.Now)
 	d.Uncovered = len(gaps)
 	return d, de.addGaps(past, d, gaps[:min(len(gaps), ledger.MaxGaps)], known)
 }

@@ -20,6 +20,7 @@ type buffers struct {
 	verdicts     *sqldb.Rows
 	latest       *sqldb.Rows
 	exceptions   *sqldb.Rows
+	changes      *sqldb.Rows
 	treeLatest   *sqldb.Rows
 	treeVersions *sqldb.Rows
 	mergeSources *sqldb.Rows // their versions
@@ -54,6 +55,7 @@ ON CONFLICT (attestation_id, expression_id) DO NOTHING`, 4),
 ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`, 5),
 		exceptions: sqldb.NewRows(`
 INSERT INTO exceptions (attestation_id, repo_id, commit_id, requirement, reason, ends_at) VALUES `, "", 6),
+		changes: sqldb.NewRows("INSERT INTO change_records (attestation_id, paths) VALUES ", "", 2),
 		treeLatest: sqldb.NewRows(`
 INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id, failed) VALUES `, `
 ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
@@ -77,10 +79,10 @@ func maybeDisowned() string {
 
 // all returns the buffers in insertion order: rows only refer to rows in earlier
 // buffers.
-func (b *buffers) all() [12]*sqldb.Rows {
+func (b *buffers) all() [13]*sqldb.Rows {
 	return [...]*sqldb.Rows{
 		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.verdicts, b.latest, b.exceptions,
-		b.treeLatest, b.treeVersions, b.mergeSources, b.artifacts,
+		b.changes, b.treeLatest, b.treeVersions, b.mergeSources, b.artifacts,
 	}
 }
 

@@ -272,6 +272,40 @@ func (fa *Facts) gatherChanges(rd txn.Reader, byID map[int64]*Commit, ids []any)
 	return readPaths(rd, func(id int64) *policy.Facts { return &byID[id].Facts }, stored)
 }
 
+// addChanges buffers the paths of a change record, by the row of its attestation.
+func (fa *Facts) addChanges(id int64, paths []string) error {
+	text, err := json.Marshal(paths)
+	if err != nil {
+		return fmt.Errorf("encode changed paths: %w", err)
+	}
+	fa.rows.changes.Add(id, text)
+	return nil
+}
+
+// gatherRecords reads the paths of the change records among the evidence of commits whose contracts follow them.
+func gatherRecords(rd txn.Reader, list []*Commit) error {
+	var ids []any
+	records := make(map[int64]*policy.Evidence)
+	for _, s := range list {
+		if !s.Deriver.Contract.FollowsRecords() {
+			continue
+		}
+		for i := range s.Facts.Evidence {
+			if e := &s.Facts.Evidence[i]; e.PredicateType == ledger.ChangesType {
+				ids, records[s.rows[i]] = append(ids, s.rows[i]), e
+			}
+		}
+	}
+	return rd.EachIn(func(row txn.Scanner) error {
+		var id int64
+		var text []byte
+		if err := row.Scan(&id, &text); err != nil {
+			return err
+		}
+		return json.Unmarshal(text, &records[id].Paths)
+	}, "SELECT attestation_id, paths FROM change_records WHERE attestation_id IN ", 1, ids)
+}
+
 // readPaths reads the paths that commits change, unless they are too many to match them.
 func readPaths(rd txn.Reader, factsOf func(id int64) *policy.Facts, ids []any) error {
 	return rd.EachIn(func(row txn.Scanner) error {

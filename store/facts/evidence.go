@@ -106,13 +106,19 @@ func (fa *Facts) readEvidence(rd txn.Reader, places map[int64]place, rows []any)
 		e.Person, e.Individual = at.Person, at.Individual
 		*at = e
 		if rd.Writes {
-			fa.evidence.Put(id, e)
+			fa.keepEvidence(id, e)
 		}
 		return nil
 	}, `
 SELECT id, predicate_id, type_id, slot, signer_id, attestation_id, emails, status,
   `+AgeOf+`, finished_at, while_promotable, assertion IS NOT NULL, reason, base
 FROM attestations a WHERE id IN `, 1, rows)
+}
+
+// keepEvidence caches evidence, without the paths of change records, which may be large.
+func (fa *Facts) keepEvidence(id int64, e policy.Evidence) {
+	e.Paths = nil
+	fa.evidence.Put(id, e)
 }
 
 // IsMapped reports whether all statements are mapped by the present rules. Until then, any process may change

@@ -1,7 +1,7 @@
 // Package facts is the room of what is known of commits, as their policies read it: registrations, attestations with
 // their evidence and exceptions, claims of merges, and what carries between commits. What follows for the state of a
 // commit is decided in the room of states. Its tables are commits, commit_details, corrections, attestations,
-// envelopes, latest, verdicts, expressions, exceptions, trees, tree_latest, merge_sides and artifacts.
+// envelopes, latest, verdicts, expressions, exceptions, change_records, trees, tree_latest, merge_sides and artifacts.
 package facts
 
 import (

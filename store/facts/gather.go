@@ -39,10 +39,13 @@ func (fa *Facts) gather(rd txn.Reader, list []*Commit, latest func() ([]Latest, 
 		if s.Deriver.Contract.Radar.Blocks() {
 			blockable = append(blockable, s.ID)
 		}
-		if s.Deriver.Contract.NeedsChanges() {
+		s.rows, s.Unevaluated = nil, nil
+		switch c := s.Deriver.Contract; {
+		case c.FollowsRecords():
+			s.rows = []int64{}
+		case c.NeedsChanges():
 			changing = append(changing, s.ID)
 		}
-		s.rows, s.Unevaluated = nil, nil
 		if s.Deriver.Contract.NeedsVerdicts() {
 			s.rows = []int64{}
 			judged = append(judged, s)
@@ -72,6 +75,9 @@ func (fa *Facts) gather(rd txn.Reader, list []*Commit, latest func() ([]Latest, 
 	}
 	if err := fa.gatherChanges(rd, byID, changing); err != nil {
 		return fmt.Errorf("read changes: %w", err)
+	}
+	if err := gatherRecords(rd, list); err != nil {
+		return fmt.Errorf("read change records: %w", err)
 	}
 	if err := GatherAuthors(rd, list); err != nil {
 		return fmt.Errorf("read authors: %w", err)

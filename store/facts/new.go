@@ -36,7 +36,7 @@ func (fa *Facts) InsertAttestation(t *txn.Tx, s *Commit, n NewAttestation) error
 	if err != nil {
 		return err
 	}
-	fa.evidence.Put(id, *n.Evidence)
+	fa.keepEvidence(id, *n.Evidence)
 	fa.cached = true
 
 	rows := fa.rows
@@ -55,6 +55,11 @@ func (fa *Facts) InsertAttestation(t *txn.Tx, s *Commit, n NewAttestation) error
 	for _, digest := range n.Artifacts.Digests {
 		rows.artifacts.Add(s.Deriver.Repo.OrgID, DigestKey(digest), s.ID, n.Signer.Identity, n.SignerID,
 			linking.Builds(n.Predicate, n.Evidence.Status), id)
+	}
+	if n.Changes != nil {
+		if err := fa.addChanges(id, n.Changes.Paths); err != nil {
+			return err
+		}
 	}
 	if s.isLatest(n.Evidence) {
 		key := LatestKey{s.ID, n.PredicateID, n.Slot, n.SignerID}

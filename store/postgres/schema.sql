@@ -663,6 +663,11 @@ CREATE INDEX exceptions_by_commit ON exceptions (commit_id, attestation_id);
 CREATE INDEX exceptions_by_repo ON exceptions (repo_id, attestation_id);
 CREATE INDEX exceptions_by_end ON exceptions (repo_id, ends_at, attestation_id);
 
+CREATE TABLE change_records (
+  attestation_id bigint PRIMARY KEY,
+  paths          bytea  NOT NULL
+);
+
 CREATE TABLE trees (
   id      bigint PRIMARY KEY DEFAULT nextval('ids'),
   version bigint NOT NULL,

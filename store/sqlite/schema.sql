@@ -694,6 +694,12 @@ CREATE INDEX exceptions_by_commit ON exceptions (commit_id, attestation_id);
 CREATE INDEX exceptions_by_repo ON exceptions (repo_id, attestation_id);
 CREATE INDEX exceptions_by_end ON exceptions (repo_id, ends_at, attestation_id);
 
+-- A row is a change record: an attestation of the paths in which its commit differs from its base.
+CREATE TABLE change_records (
+  attestation_id INTEGER PRIMARY KEY REFERENCES attestations,
+  paths          BLOB    NOT NULL -- a JSON array
+) STRICT;
+
 -- A row is a tree that several commits of a repo have.
 CREATE TABLE trees (
   id      INTEGER PRIMARY KEY,

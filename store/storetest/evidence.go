@@ -34,7 +34,7 @@ func AddSigner(t testing.TB, s *store.Store, dn string) (ed25519.PrivateKey, ide
 	public, key, err := ed25519.GenerateKey(nil)
 	must.OK(t, err)
 	n := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: must.PublicPEM(t, public), DN: dn,
-		May: identity.Predicates{"*", "merge:*", "baseline:*"}}
+		May: identity.Predicates{"*", "merge:*", "baseline:*", "changes:*"}}
 	return key, addIdentity(t, s, n)
 }
 

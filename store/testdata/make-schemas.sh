@@ -30,6 +30,7 @@ declare -A commits=(
 	[20]=1980aa0175a960378b958a42cc2faff44d93303c
 	[21]=c51c4ba2cc3f28ffe2581d678d14845ccb9d4799
 	[22]=292ff75e5a90d63928eaf284ffa901d83d22cada
+	[23]=6d62869f274f3ea2011bb3d19937ef8c570964ab
 )
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -16,6 +16,9 @@ import (
 func (f *finder) explainPath(ctx context.Context, path []step) error {
 	rebased := f.rebases(path)
 	for i, s := range path {
+		if s.parent != "" {
+			f.Ranges = append(f.Ranges, Range{s.sha, s.parent})
+		}
 		if err := f.settle(ctx, f.explainStep(ctx, s, rebased[i])); err != nil {
 			return err
 		}
@@ -311,6 +314,23 @@ func (f *finder) explainHeads(ctx context.Context) error {
 		}
 		if err := f.settle(ctx, err); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// addHeads adds the ranges of the heads that the ledger knows and the mainline lacks.
+func (f *finder) addHeads(ctx context.Context) error {
+	if err := f.readTouched(ctx); err != nil {
+		return err
+	}
+	isKnown := make(map[string]bool)
+	for _, h := range f.query.Heads {
+		isKnown[h.SHA] = true
+	}
+	for _, b := range slices.Backward(f.branches) {
+		if isKnown[b.SHA] && b.base != "" {
+			f.Ranges = append(f.Ranges, Range{b.SHA, b.base})
 		}
 	}
 	return nil

@@ -44,5 +44,8 @@ func (f *finder) find(ctx context.Context, g gitrepo.Repo) error {
 	if err := f.explainQueues(ctx, g); err != nil {
 		return err
 	}
-	return f.explainHeads(ctx)
+	if err := f.explainHeads(ctx); err != nil {
+		return err
+	}
+	return f.addHeads(ctx)
 }

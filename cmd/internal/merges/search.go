@@ -70,10 +70,16 @@ type Query struct {
 type Result struct {
 	// Claims are the merges that git has confirmed, oldest first.
 	Claims []gitrepo.Merge
+	// Ranges are the commits that were searched: of the mainline and of queues, with the commit before each, and then
+	// the heads of the query that are not merged, with their merge bases. They are oldest first.
+	Ranges []Range
 	// Undecided has the commits, or groups of them, that could not be decided, and why. gitrepo.IsIncomplete reports
 	// whether more history of the clone would help.
 	Undecided []error
 }
+
+// A Range is a commit and all that leads to it and not to the base.
+type Range struct{ Commit, Base string }
 
 // A finder is a search.
 type finder struct {

@@ -155,6 +155,10 @@ func newRandomHost(t *testing.T, random *rand.Rand) *host {
 			signers[random.IntN(len(signers))]()
 			_, err := h.send(b.review(pick(b.head, b.head, b.head2, b.squash2), pick(b.base, b.squash, commitID(9))))
 			_ = err // the signer may be distrusted
+			if random.IntN(2) == 0 {
+				_, err = h.send(changesStatement(t, sha, commitID(9), pick("a.go", "b.md")))
+			}
+			_ = err // the same
 		case 5:
 			signers[random.IntN(len(signers))]()
 			_, err := h.send(b.claim(random.IntN(4)))
@@ -214,11 +218,13 @@ func newDeliveringHost(t *testing.T, random *rand.Rand) *host {
 			other = commitID(8)
 		}
 		var err error
-		switch random.IntN(12) {
+		switch random.IntN(14) {
 		case 0:
 			_, _, err = h.admin.Register(t.Context(), "acme", "api", sha, ledger.Registration{
 				Changes: []radar.Change{{Path: pick("a.go", "b.md"), Status: "M"}},
 			})
+		case 12, 13:
+			_, err = h.send(changesStatement(t, sha, other, pick("a.go", "b.md")))
 		case 1:
 			h.setPolicy(contracts[random.IntN(len(contracts))])
 		case 2:
@@ -245,6 +251,15 @@ func newDeliveringHost(t *testing.T, random *rand.Rand) *host {
 	must.OK(t, h.store.Settle(t.Context()))
 	h.sign()
 	return h
+}
+
+// changesStatement returns a statement that a commit differs from another one in a path.
+func changesStatement(t *testing.T, commit, base, path string) []byte {
+	t.Helper()
+	payload, err := attestation.NewChangesStatement(commit, attestation.Changes{Repo: "acme/api", Base: base,
+		Paths: []string{path}})
+	must.OK(t, err)
+	return payload
 }
 
 // rollbackTo returns a statement that a commit runs in prod in place of another one.

@@ -47,7 +47,7 @@ func TestListedIdentitiesAreLogged(t *testing.T) {
 		text           string
 	}{
 		"another event": {identities, logged, a.Event, verify.Failed, "has the type attestation"},
-		"other terms": {identities, `"may":["*","merge:*","baseline:*"]`, `"may":["test:*"]`, verify.Failed,
+		"other terms": {identities, `"may":["*","merge:*","baseline:*","changes:*"]`, `"may":["test:*"]`, verify.Failed,
 			`may: the ledger lists ["test:*"], and event evt_`},
 		"another ID": {identities, `"id":"idn_`, `"id":"idn_0`, verify.Failed, `identity_id: the ledger lists "idn_0`},
 		"distrusted": {identities, `"kind":"key"`, `"kind":"key","distrusted_since":"2050-01-01T00:00:00.000Z"`,

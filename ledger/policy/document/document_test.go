@@ -46,7 +46,7 @@ func TestYAMLToRead(t *testing.T) {
 	must.OK(t, err)
 
 	got, err := document.YAML(c)
-	want := `rules: 3
+	want := `rules: 4
 requirements:
   - name: tests
     state: ATTESTED

@@ -176,6 +176,10 @@ func (d *derivation) isCovered(v *environment, contract *policy.Contract, f poli
 	}
 	list, complete, _ := lineage.Delivery(past.node, d.commit.sha, ran) // a view returns no error
 	follows, _, _ := past.IsAncestor(base, d.commit.sha)
+	since := ""
+	if contract.FollowsRecords() {
+		since, _ = lineage.Since(past.node, list, ran)
+	}
 
 	commits := make([]delivery.Commit, len(list))
 	for i, shipped := range list {
@@ -194,7 +198,7 @@ func (d *derivation) isCovered(v *environment, contract *policy.Contract, f poli
 	case !complete:
 		return false, ""
 	}
-	_, gaps := delivery.Judge(contract, commits, follows, past.moment.at)
+	_, gaps := delivery.Judge(contract, commits, delivery.Base{Since: since, Follows: follows}, past.moment.at)
 	return len(gaps) == 0, ""
 }
 

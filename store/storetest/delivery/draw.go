@@ -36,12 +36,13 @@ func drawRules(random *rand.Rand) rules {
 	r := rules{threshold: pick(random, 1, 1, 1, 2), proven: one(3), distinct: one(3), byTree: one(2), byMerge: !one(3),
 		testsByTree: one(2)}
 	r.authors = !r.proven && one(6)
-	if one(4) {
+	if one(3) {
 		r.reviews = "bills"
 	}
-	if one(4) {
+	if one(3) {
 		r.bills = pick(random, "bills", "web")
 	}
+	r.signed = !one(3)
 	return r
 }
 
@@ -63,7 +64,7 @@ func (d *drawing) step() {
 		d.push, d.push, d.push, d.revert, d.build, d.build, d.build, d.update, d.merge, d.merge, d.merge, d.merge, d.claimAny,
 		d.reviewAny, d.reviewAny, d.reviewBranch, d.reviewBranch, d.reject, d.testAny, d.except, d.learn,
 		d.deployTip, d.deployTip, d.deployAny, d.deployBranch, d.release, d.release, d.release, d.rollBack, d.rollBack,
-		d.setBaseline,
+		d.setBaseline, d.compareAny,
 	)()
 }
 
@@ -337,8 +338,35 @@ func (d *drawing) merge() {
 	d.claim(kind, d.tip(), b.head, side)
 }
 
-// land makes a commit the newest of the mainline.
-func (d *drawing) land(name string) { d.mainline = append(d.mainline, name) }
+// land makes a commit the newest of the mainline, whose key compares it with the one before.
+func (d *drawing) land(name string) {
+	if len(d.mainline) > 0 && !d.one(8) {
+		d.compare(mainline, name, d.tip())
+	}
+	d.mainline = append(d.mainline, name)
+}
+
+// compareAny has somebody compare a commit with another one.
+func (d *drawing) compareAny() {
+	name, base := d.any(), d.base(d.any())
+	if base != "" && base != name {
+		d.compare(pick(d.random, mainline, mainline, "ci"), name, base)
+	}
+}
+
+// compare has somebody sign in which paths a commit differs from another one.
+func (d *drawing) compare(by, name, base string) {
+	if !d.rules.signed {
+		return
+	}
+	paths := pick(d.random, nil, []string{"web"}, []string{"web"}, []string{"bills"}, []string{"bills", "web"})
+	for _, s := range d.records(name) {
+		if s.by == by && s.on == base && slices.Equal(s.paths, paths) {
+			return // the same statement again
+		}
+	}
+	d.say(statement{by: by, verb: compares, commit: name, on: base, paths: paths})
+}
 
 // claim claims that a commit is a clean merge, most often by the mainline's key.
 func (d *drawing) claim(kind, name, source, side string) {

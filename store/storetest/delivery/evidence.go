@@ -266,17 +266,17 @@ func (m *model) differ(testers []set, reviewers set, need int) bool {
 
 // standing returns how far a commit has come by itself: to PROMOTABLE at most, and to VALIDATING at least.
 func (m *model) standing(name string) ledger.State {
-	return m.standingIf(name, func(path string) bool { return m.touches(name, path) })
+	own := func(path string) bool { return m.touches(name, path) }
+	return m.standingIf(name, own, own)
 }
 
-// standingIf is like standing, if the tests apply to what changes some paths.
-func (m *model) standingIf(name string, touches func(string) bool) ledger.State {
+// standingIf is like standing, if reviews apply to what the commit itself changes, and tests to what others do, too.
+func (m *model) standingIf(name string, own, touches func(string) bool) ledger.State {
 	for _, test := range m.rules.tests() {
 		if _, isMet := m.tested(name, test); m.rules.applies(test, touches) && !isMet {
 			return ledger.Validating
 		}
 	}
-	own := func(path string) bool { return m.touches(name, path) }
 	if m.rules.applies("review", own) && !m.isReviewed(name, touches, true) {
 		return ledger.Attested
 	}

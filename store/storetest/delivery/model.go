@@ -26,7 +26,7 @@ type commit struct {
 	registered   bool     // it has a state, and may be deployed
 	isNamed      bool     // it was registered with its author
 	isProven     bool     // it was registered with its object
-	paths        []string // that it changes, if there is a record of them
+	paths        []string // that it changes, if its registration says so
 	hasPaths     bool
 }
 
@@ -44,6 +44,7 @@ const (
 	redeploys verb = "redeploys" // what was rolled back
 	rollsBack verb = "rolls back"
 	bases     verb = "bases" // says that the commit runs
+	compares  verb = "compares"
 )
 
 // A statement is what somebody has signed about a commit.
@@ -51,10 +52,11 @@ type statement struct {
 	by     string
 	verb   verb
 	commit string
-	on     string // the base of a review, or the commit of the mainline of a claim
+	on     string // the base of a review or a change record, or the commit of the mainline of a claim
 	of     string // the source of a claim, or the requirement that a test or an exception is about
 	kind   string // of a claim
 	env    string
+	paths  []string // in which the commit differs from another one, on
 
 	// counts reports whether a claim agrees with the objects that were known when it was recorded, or whether a deployment
 	// counted then.
@@ -162,8 +164,30 @@ func (m *model) running(env string) (base string, ran []string) {
 
 // touches reports whether a commit may change a path.
 func (m *model) touches(name, path string) bool {
+	if m.rules.signed {
+		records := m.records(name)
+		return len(records) == 0 || changes(records, path)
+	}
 	c := m.commits[name]
 	return !c.hasPaths || slices.Contains(c.paths, path)
+}
+
+// records returns the change records of a commit, the newest first: of each person and base, the latest.
+func (m *model) records(name string) (list []*statement) {
+	type key struct{ by, on string }
+	seen := make(map[key]bool)
+	for _, s := range slices.Backward(m.said) {
+		if k := (key{s.by, s.on}); s.verb == compares && s.commit == name && !seen[k] {
+			seen[k] = true
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// changes reports whether any of some change records has a path.
+func changes(records []*statement, path string) bool {
+	return slices.ContainsFunc(records, func(s *statement) bool { return slices.Contains(s.paths, path) })
 }
 
 // isExcused reports whether an exception stands in for a requirement.

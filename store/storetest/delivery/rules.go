@@ -27,6 +27,8 @@ type rules struct {
 	testsByTree     bool
 	// reviews and bills are a path that limits reviews, and that has a test of its own. They may be empty.
 	reviews, bills string
+	// signed reports whether signed records alone say what commits change. If not, registrations do.
+	signed bool
 }
 
 // applies reports whether a requirement applies to what changes some paths.

@@ -1,11 +1,16 @@
 package delivery
 
-import "github.com/ledgerd/ledgerd/ledger"
+import (
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
 
 // A shipment is a delivery.
 type shipment struct {
 	*model
 	head    string
+	env     string
 	commits set
 	// follows reports whether what runs leads to the head.
 	follows bool
@@ -15,7 +20,7 @@ type shipment struct {
 func (m *model) ships(head, env string) *shipment {
 	base, ran := m.running(env)
 	all := m.upTo(head)
-	s := &shipment{model: m, head: head, commits: all, follows: base != "" && all[base]}
+	s := &shipment{model: m, head: head, env: env, commits: all, follows: base != "" && all[base]}
 	for _, name := range ran {
 		if all[name] {
 			s.commits = without(s.commits, m.upTo(name))
@@ -44,11 +49,14 @@ func (s *shipment) gaps() set {
 }
 
 // standing returns that of the head, if all tests apply that the delivery needs.
-func (s *shipment) standing() ledger.State { return s.standingIf(s.head, s.touches) }
+func (s *shipment) standing() ledger.State {
+	own := func(path string) bool { return s.touchesBy(s.head, path) }
+	return s.standingIf(s.head, own, s.touches)
+}
 
 // isCovered reports whether a commit below the head is covered.
 func (s *shipment) isCovered(name string) bool {
-	if !s.rules.applies("review", func(path string) bool { return s.model.touches(name, path) }) {
+	if !s.rules.applies("review", func(path string) bool { return s.touchesBy(name, path) }) {
 		return true
 	}
 	votes := s.votes(name, true)
@@ -101,12 +109,80 @@ func (s *shipment) touches(path string) bool {
 	if !s.follows {
 		return true
 	}
+	if s.rules.signed {
+		heads, isComplete := s.compared()
+		return !isComplete || slices.ContainsFunc(heads, func(name string) bool { return changes(s.records(name), path) })
+	}
 	for name := range s.commits {
 		if s.model.touches(name, path) {
 			return true
 		}
 	}
 	return false
+}
+
+// touchesBy reports whether a commit of the delivery may change a path. With signed records, that is what the record
+// says that is about it and perhaps about others.
+func (s *shipment) touchesBy(name, path string) bool {
+	if !s.rules.signed {
+		return s.model.touches(name, path)
+	}
+	if heads, isComplete := s.compared(); isComplete {
+		for i, head := range heads {
+			if !s.upTo(head)[name] {
+				break
+			}
+			if i == len(heads)-1 || !s.upTo(heads[i+1])[name] {
+				return changes(s.records(head), path)
+			}
+		}
+	}
+	parents := s.model.commits[name].parents
+	records := s.records(name)
+	isOwn := s.model.commits[name].known && len(parents) == 1 &&
+		slices.ContainsFunc(records, func(r *statement) bool { return r.on == parents[0] })
+	return !isOwn || changes(records, path)
+}
+
+// compared returns the commits whose change records lead from the head to the commit since which everything is shipped.
+// It reports false if they do not lead there.
+func (s *shipment) compared() (heads []string, isComplete bool) {
+	since := s.since()
+	for at := s.head; at != ""; {
+		heads = append(heads, at)
+		next := ""
+		for _, r := range s.records(at) {
+			switch {
+			case since != "" && r.on == since:
+				return heads, true
+			case next == "" && r.on != at && s.commits[r.on] && s.upTo(at)[r.on]:
+				next = r.on
+			}
+		}
+		at = next
+	}
+	return nil, false
+}
+
+// since returns the commit that ran, that the delivery begins after, and that contains all others of those, or "".
+func (s *shipment) since() string {
+	_, ran := s.running(s.env)
+	ends := make(set)
+	for name := range s.commits {
+		if c := s.model.commits[name]; c.known {
+			for _, parent := range c.parents {
+				if slices.Contains(ran, parent) {
+					ends[parent] = true
+				}
+			}
+		}
+	}
+	for name := range ends {
+		if len(without(ends, s.upTo(name))) == 0 {
+			return name
+		}
+	}
+	return ""
 }
 
 // deploymentCounts reports whether a deployment of a commit would count now.

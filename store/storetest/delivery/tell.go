@@ -33,9 +33,12 @@ func newTeller(fx *storetest.Fixture, signers map[string]*storetest.Signer, repo
 	_, err := fx.CreateRepo(fx.T.Context(), "acme", ledger.NewRepo{Name: repo}, "host")
 	must.OK(fx.T, err)
 	contract := must.Get(policy.Parse([]byte(r.contract())))(fx.T)
+	if !r.signed {
+		contract.Rules = 3
+	}
 	_, err = fx.SetPolicy(fx.T.Context(), "acme", repo, contract, 0, "host")
 	must.OK(fx.T, err)
-	t.note("contract %s", r.contract())
+	t.note("contract %s by the rules %d", r.contract(), contract.Rules)
 	return t
 }
 
@@ -131,6 +134,9 @@ func (s *statement) details() (text string) {
 			text += " " + d[0] + " " + d[1]
 		}
 	}
+	if s.verb == compares {
+		text += fmt.Sprintf(", and finds %q", s.paths)
+	}
 	return text
 }
 
@@ -154,6 +160,9 @@ func (t *teller) payload(s *statement) []byte {
 	case bases:
 		payload, err = attestation.NewBaselineStatement(id, attestation.Baseline{Repo: repo, Environment: s.env,
 			IssuedOn: now})
+	case compares:
+		payload, err = attestation.NewChangesStatement(id, attestation.Changes{Repo: repo, Base: t.ids[s.on],
+			Paths: s.paths})
 	default:
 		payload, err = attestation.NewStatement("", id, t.result(s, now))
 	}

@@ -297,6 +297,7 @@ func (s suite) TestEvidenceExpires(t *testing.T) {
 	}
 }
 
+// A contract of before version 4 of the rules believes what registrations claim about paths.
 func (s suite) TestARegistrationCanChangeWhichRequirementsApply(t *testing.T) {
 	fx := s.newFixture(t)
 	contract, err := policy.Parse([]byte(`{"requirements":[
@@ -304,6 +305,7 @@ func (s suite) TestARegistrationCanChangeWhichRequirementsApply(t *testing.T) {
 		{"state":"ATTESTED","predicate":"test:payments","paths":["services/payments/**"]},
 		{"state":"PROMOTABLE","predicate":"review:*","branches":["main"],"exclude_author":true}]}`))
 	must.OK(t, err)
+	contract.Rules = 3
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
 	must.OK(t, err)
 	fx.NewSigner("cn=ann,ou=dev,o=acme").Attest(sha(1), "review:code", ledger.Pass)
@@ -324,6 +326,44 @@ func (s suite) TestARegistrationCanChangeWhichRequirementsApply(t *testing.T) {
 	if got := fx.ReadCommit(sha(1)); got.Author.Email != "ann@acme.example" || len(got.Changes) != 1 {
 		t.Errorf("a later registration cleared omitted fields: %+v", got)
 	}
+}
+
+// What registrations claim is not believed: a signed record says which requirements apply, and of several, each may be
+// right. It counts as long as its signer is trusted, also by a contract that is set later.
+func (s suite) TestAChangeRecordSaysWhichRequirementsApply(t *testing.T) {
+	fx := s.newFixture(t)
+	const contract = `{"requirements":[{"state":"ATTESTED","predicate":"test:go"},
+{"state":"ATTESTED","predicate":"test:payments","paths":["services/payments/**"]}],"radar":{"enabled":false}}`
+	fx.SetContract(contract)
+	ci := fx.NewSigner("cn=ci,ou=build,o=acme")
+	ci.Attest(sha(1), "test:go", ledger.Pass)
+	_, _, err := fx.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{
+		Changes: []radar.Change{{Path: "README.md", Status: "M"}}})
+	must.OK(t, err)
+	fx.WantState(sha(1), ledger.Validating)
+
+	compare := func(by *storetest.Signer, base string, paths ...string) {
+		t.Helper()
+		payload, err := attestation.NewChangesStatement(sha(1), attestation.Changes{Repo: "acme/api", Base: base,
+			Paths: paths})
+		must.OK(t, err)
+		_, _, err = by.Send(payload)
+		must.OK(t, err)
+	}
+	compare(ci, sha(0), "README.md")
+	fx.WantState(sha(1), ledger.Promotable)
+	fx.SetContract(`{"requirements":[{"state":"ATTESTED","predicate":"*"}],"radar":{"enabled":false}}`)
+	fx.SetContract(contract)
+	must.OK(t, fx.Settle(t.Context()))
+	fx.WantState(sha(1), ledger.Promotable)
+
+	other := fx.NewSigner("cn=other,ou=build,o=acme")
+	compare(other, sha(0), "services/payments/pay.go")
+	fx.WantState(sha(1), ledger.Validating)
+	compare(other, sha(0)) // in its place
+	fx.WantState(sha(1), ledger.Promotable)
+	compare(ci, sha(2), "services/payments/pay.go")
+	fx.WantState(sha(1), ledger.Validating)
 }
 
 func (s suite) TestWhoSignedTheCommitCannotReviewIt(t *testing.T) {
