@@ -5,6 +5,7 @@ package lineage
 import (
 	"container/heap"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -113,7 +114,7 @@ func Delivery(g Graph, head string, ran map[string]bool) (list []Shipped, comple
 	if err := w.mark(head, fromHead); err != nil {
 		return nil, false, err
 	}
-	for w.ahead > 0 {
+	for !w.isDone() {
 		if len(w.commits) > 2*MaxShipped {
 			return nil, false, nil
 		}
@@ -254,9 +255,13 @@ type walk struct {
 	order   []string // the keys of commits, in the order in which they were found
 	queue   queue
 	ahead   int // how many in the queue come from the head alone
+	// oldest is the earliest time of those that were taken from the queue and then came from the head alone.
+	oldest ledger.Time
 }
 
-func newWalk(g Graph) *walk { return &walk{graph: g, commits: make(map[string]*visited)} }
+func newWalk(g Graph) *walk {
+	return &walk{graph: g, commits: make(map[string]*visited), oldest: math.MaxInt64}
+}
 
 // divide visits commits until it is known which lead to the head and not to any of the bases. It reports false if they
 // are too many.
@@ -269,7 +274,7 @@ func (w *walk) divide(head string, bases ...string) (complete bool, err error) {
 	if err := w.mark(head, fromHead); err != nil {
 		return false, err
 	}
-	for w.ahead > 0 {
+	for !w.isDone() {
 		if len(w.commits) > MaxCommits {
 			return false, nil
 		}
@@ -281,6 +286,12 @@ func (w *walk) divide(head string, bases ...string) (complete bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// isDone reports whether it is known which commits lead to the head alone, if no commit is older than its parents. Of
+// commits of the same second, the walk may have come to some from the head before it comes to them from a base.
+func (w *walk) isDone() bool {
+	return w.ahead == 0 && (w.queue.Len() == 0 || w.queue[0].At < w.oldest)
 }
 
 // ofHead returns the commits that lead to the head alone, the head first. It reports false if the object of any is not
@@ -345,6 +356,9 @@ func (w *walk) pop() *visited {
 	c.queued = false
 	if c.from == fromHead {
 		w.ahead--
+		if c.known {
+			w.oldest = min(w.oldest, c.At)
+		}
 	}
 	return c
 }

@@ -268,9 +268,10 @@ func TestBetweenAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 12).Draw(t, "commits")
 		regular := rapid.Bool().Draw(t, "regular")
+		pace := rapid.IntRange(1, n).Draw(t, "commits of a second")
 		nodes := make(map[string]Node)
 		for i := range n {
-			node := Node{At: ledger.Time(i + 1)}
+			node := Node{At: ledger.Time(1 + i/pace)}
 			if !regular {
 				node.At = ledger.Time(rapid.IntRange(0, n).Draw(t, "time"))
 			}
@@ -308,6 +309,9 @@ func TestBetweenAgainstModel(t *testing.T) {
 				}
 			}
 		}
+		if !ofHead[gap] {
+			checkDelivery(t, g, nodes, base, head, regular)
+		}
 		list, known, err := Between(g, base, head)
 		if err != nil || known && !ofHead[base] || regular && known != ofHead[base] {
 			t.Fatalf("%s..%s: known %t, %v in %v", base, head, known, err, nodes)
@@ -322,6 +326,22 @@ func TestBetweenAgainstModel(t *testing.T) {
 			}
 		}
 	})
+}
+
+// checkDelivery compares what a deployment of a commit ships with a model.
+func checkDelivery(t *rapid.T, g Graph, nodes map[string]Node, base, head string, regular bool) {
+	shipped, complete, err := Delivery(g, head, map[string]bool{base: true})
+	if err != nil || !complete {
+		t.Fatalf("%s where %s ran: %t, %v", head, base, complete, err)
+	}
+	ofBase := reached(nodes, base)
+	for _, sha := range slices.Sorted(maps.Keys(reached(nodes, head))) {
+		ships := sha == head || !ofBase[sha] || !reached(nodes, head)[base]
+		listed := slices.ContainsFunc(shipped, func(s Shipped) bool { return s.SHA == sha })
+		if ships && !listed || regular && ships != listed {
+			t.Errorf("%s where %s ran: %v, and %s is shipped: %t, in %v", head, base, shipped, sha, ships, nodes)
+		}
+	}
 }
 
 // modelBase returns the common ancestor that has all others, or "".
