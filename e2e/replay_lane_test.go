@@ -41,6 +41,8 @@ type lane struct {
 	differ map[noted]bool
 	// lacking counts the merges to which something did not carry. The mainline lacks it after some of them.
 	lacking int
+	// isByOthers reports whether none of the authors reviews.
+	isByOthers bool
 }
 
 // A noted commit counts in a tally.
@@ -56,7 +58,7 @@ type decoy struct {
 // newLane creates a repo.
 func (r *replay) newLane(kind mergeKind, git *gitHistory, repo string) *lane {
 	contract := filepath.Join(r.t.TempDir(), "contract.yaml")
-	must.OK(r.t, os.WriteFile(contract, []byte(replayContract), 0o600))
+	must.OK(r.t, os.WriteFile(contract, []byte(r.policy), 0o600))
 	r.org.ledgerd("repo", "create", "acme/"+repo)
 	r.org.ledgerd("policy", "apply", "acme/"+repo, "-f", contract)
 	return &lane{replay: r, kind: kind, git: git, rules: newRules(r.t, filepath.Join(git.dir, ".git", "objects")),
@@ -113,12 +115,7 @@ func (l *lane) addAuthor(start string) {
 
 // mergePull makes a branch of a history in the lane, and merges it.
 func (l *lane) mergePull(n int, p pull) {
-	tip := ""
-	if p.tip != "" {
-		tip = l.branch(p.tip, p.merged+"^1")
-	} else {
-		tip = l.branchOf(p.run, n%3)
-	}
+	tip := l.tipOf(n, p)
 	files := l.git.tree(p.merged)
 	if _, isOn := l.git.try(nil, "merge-base", "--is-ancestor", tip, l.main); isOn {
 		l.forward(l.git.commit(files, "Direct", l.main))
@@ -128,6 +125,14 @@ func (l *lane) mergePull(n int, p pull) {
 		l.kind.merge(l, merging{n, tip, files})
 	}
 	l.made[p.merged] = l.main
+}
+
+// tipOf makes a branch of a history in the lane, and returns its tip.
+func (l *lane) tipOf(n int, p pull) string {
+	if p.tip != "" {
+		return l.branch(p.tip, p.merged+"^1")
+	}
+	return l.branchOf(p.run, n%3)
 }
 
 // branch makes the commits of a branch that the mainline of the history did not have, and returns its tip.
@@ -180,7 +185,7 @@ func (l *lane) reviewBranch(m merging) {
 	l.pushed(m, m.tip)
 	l.state("test", "ci", m.tip, m.n%8 != 5, "")
 	who := "reviewer"
-	if m.n%6 == 4 {
+	if m.n%6 == 4 && !l.isByOthers {
 		who = "author-" + l.repo
 	}
 	base := ""
@@ -241,22 +246,28 @@ func (l *lane) state(what, who, commit string, isPass bool, base string) {
 	if base != "" {
 		l.sendSince(base, commit)
 	}
-	result, word := ledger.Result{Status: ledger.Pass}, "pass"
+	status, word := ledger.Pass, "pass"
 	if !isPass {
-		result, word = ledger.Result{Status: ledger.Fail}, "fail"
+		status, word = ledger.Fail, "fail"
 	}
-	l.serial++
-	payload, err := attestation.NewStatement("acme/"+l.repo, commit, attestation.ResultPredicate{
-		Predicate: what + ":e2e", Result: result, Base: base, Annotations: map[string]string{"serial": fmt.Sprint(l.serial)},
-	})
-	must.OK(l.t, err)
-	must.OK(l.t, l.record(who, payload))
+	l.attest(what+":e2e", who, commit, status, base)
 
 	words := []string{what, who, commit, word}
 	if base != "" {
 		words = append(words, base)
 	}
 	l.rules.note(words...)
+}
+
+// attest records a result.
+func (l *lane) attest(predicate, who, commit string, status ledger.Status, base string) {
+	l.serial++
+	payload, err := attestation.NewStatement("acme/"+l.repo, commit, attestation.ResultPredicate{
+		Predicate: predicate, Result: ledger.Result{Status: status}, Base: base,
+		Annotations: map[string]string{"serial": fmt.Sprint(l.serial)},
+	})
+	must.OK(l.t, err)
+	must.OK(l.t, l.record(who, payload))
 }
 
 // sendSince sends the objects of what a review is about.
@@ -279,14 +290,7 @@ func (l *lane) record(who string, payload []byte) error {
 
 // finish runs the job of the mainline, checks what carries, and records what is missing, except of some merges.
 func (l *lane) finish(n int) {
-	if l.kind.isQueue {
-		l.git.git("update-ref", fmt.Sprintf("refs/remotes/origin/gh-readonly-queue/main/pr-%d-x", n), l.main)
-		l.job(l.mainBefore())
-	} else {
-		l.job(l.main)
-	}
-	list := l.noted
-	l.noted = nil
+	list := l.runJob(n)
 	for _, c := range list {
 		l.readClaims(c)
 		if v := l.check(c, true); v.state() == ledger.Promotable || c.tally != l.kind.name {
@@ -299,6 +303,18 @@ func (l *lane) finish(n int) {
 		}
 	}
 	l.cases = append(l.cases, list...)
+}
+
+// runJob runs the job of the mainline, and returns the commits that waited for it.
+func (l *lane) runJob(n int) (list []noted) {
+	if l.kind.isQueue {
+		l.git.git("update-ref", fmt.Sprintf("refs/remotes/origin/gh-readonly-queue/main/pr-%d-x", n), l.main)
+		l.job(l.mainBefore())
+	} else {
+		l.job(l.main)
+	}
+	list, l.noted = l.noted, nil
+	return list
 }
 
 // mainBefore returns the commit of the mainline before those that wait.

@@ -70,6 +70,12 @@ func (r *rules) verdict(commit string) verdict {
 	return verdict{tests != "no", reviews != "no", tests == "claim" || reviews == "claim", fields[2]}
 }
 
+// uncovered asks the script why a commit that is shipped is not covered. It returns "" if it is.
+func (r *rules) uncovered(commit string) string {
+	r.t.Helper()
+	return strings.TrimPrefix(r.ask("ship", commit), "covered")
+}
+
 // isMore reports whether a commit has something that it may not have.
 func (v verdict) isMore(than verdict) bool {
 	return v.tests && !than.tests || v.reviews && !than.reviews

@@ -20,9 +20,9 @@ import (
 
 var (
 	replayMerges = flag.Int("replay.merges", 10, "the largest `number` of branches of each history that "+
-		"TestReplayOfMerges merges in each way")
+		"TestReplayOf… merges in each way")
 	replayRepos = flag.String("replay.repos", "", "absolute `paths` of git repositories, separated by commas, for "+
-		"TestReplayOfMerges (default: a generated one)")
+		"TestReplayOf… (default: a generated one)")
 	replayKinds = flag.String("replay.kinds", "", "`names` of the ways to merge, separated by commas (default: all)")
 	replayJob   = flag.Int("replay.job", 5, "the `number` of merges after which the job of the mainline runs")
 )
@@ -34,25 +34,30 @@ func TestReplayOfMerges(t *testing.T) {
 	testenv.From(t, testenv.Push, "takes many seconds")
 	testenv.Need(t, "git", "python3")
 	gitrepotest.IgnoreConfig(t)
+
+	r := newReplay(t)
+	r.all(r.merge)
+	t.Logf("merges:\n%s", r.table())
+	for name, n := range r.tallies {
+		if n.all == 0 || n.byClaim == 0 && !n.isDecoy {
+			t.Errorf("%s: %+v, want some that carry by a claim", name, *n)
+		}
+	}
+}
+
+// all calls a function for each way to merge, and each history.
+func (r *replay) all(merge func(kind mergeKind, history, path string)) {
 	var paths []string
 	if *replayRepos != "" {
 		paths = strings.Split(*replayRepos, ",")
 	} else {
-		paths = []string{writeMerges(t, *replayMerges)}
+		paths = []string{writeMerges(r.t, *replayMerges)}
 	}
-
-	r := newReplay(t)
 	for i, path := range paths {
 		for _, kind := range mergeKinds() {
 			if *replayKinds == "" || slices.Contains(strings.Split(*replayKinds, ","), kind.name) {
-				r.merge(kind, fmt.Sprint("history", i), path)
+				merge(kind, fmt.Sprint("history", i), path)
 			}
-		}
-	}
-	t.Logf("merges of %d histories:\n%s", len(paths), r.table())
-	for name, n := range r.tallies {
-		if n.all == 0 || n.byClaim == 0 && !n.isDecoy {
-			t.Errorf("%s: %+v, want some that carry by a claim", name, *n)
 		}
 	}
 }
@@ -86,6 +91,7 @@ func (n *tally) count(may verdict) {
 // A replay records merges in one ledger.
 type replay struct {
 	t       *testing.T
+	policy  string // that of the repos
 	org     *org
 	api     *client.Client
 	people  map[string]ed25519.PrivateKey
@@ -105,8 +111,8 @@ requirements:
 `
 
 func newReplay(t *testing.T) *replay {
-	r := &replay{t: t, org: newOrg(t), people: make(map[string]ed25519.PrivateKey), tallies: make(map[string]*tally),
-		undecided: make(map[string]int)}
+	r := &replay{t: t, policy: replayContract, org: newOrg(t), people: make(map[string]ed25519.PrivateKey),
+		tallies: make(map[string]*tally), undecided: make(map[string]int)}
 	r.people["ci"] = r.org.key
 	r.add("reviewer", "cn=reviewer,ou=dev,o=acme", "review:*")
 	r.claimer = r.add("mainline", "cn=mainline,ou=merge,o=acme", "merge:*,changes:*")

@@ -10,6 +10,7 @@ OBJECTS is the objects folder of a repository. Facts are lines, in the order in 
     mainline TIP                        (its first parents may be the parent of a claim)
     merge KIND COMMIT SOURCE PARENT     (prints what is wrong with this claim, or "clean")
     ask COMMIT                          (prints how its tests and reviews are met, and why not)
+    ship COMMIT                         (prints why its change has no review, or "covered")
 """
 import functools
 import os
@@ -103,8 +104,8 @@ class Ledger:
         if not wrong and parent not in self.mainline:
             wrong = "not on the mainline"
         claims = self.claims.setdefault(commit, [])
-        if (source, parent, wrong) not in claims:
-            claims.append((source, parent, wrong))
+        if (kind, source, parent, wrong) not in claims:
+            claims.append((kind, source, parent, wrong))
         return wrong or "clean"
 
     def met(self, what, commit):
@@ -113,7 +114,13 @@ class Ledger:
             self.answers[what, commit] = self.find(what, commit)
         return self.answers[what, commit]
 
-    def find(self, what, commit):
+    def uncovered(self, commit):
+        """Why the change of a commit that is shipped has no review. The mainline is asked for itself."""
+        if any(kind in ("merge", "update") and not wrong for kind, _, _, wrong in self.claims.get(commit, [])):
+            return ""
+        return self.find("review", commit, False)[1]
+
+    def find(self, what, commit, asks_mainline=True):
         why = ["no evidence"]  # the last one is the most specific
         ways = {}
         for n in self.by_tree.get((what, tree(commit)), []):
@@ -123,11 +130,11 @@ class Ledger:
             else:
                 ways[n] = ("tree", "")
         ways |= {n: ("own", "") for n in self.by_commit.get((what, commit), [])}
-        for source, parent, wrong in self.claims.get(commit, []):
+        for _, source, parent, wrong in self.claims.get(commit, []):
             if wrong:
                 why.append(wrong)
                 continue
-            if self.met(what, parent)[0] == "no":
+            if asks_mainline and self.met(what, parent)[0] == "no":
                 why.append("the parent lacks it")
                 continue
             if (what, source) not in self.by_commit:
@@ -179,6 +186,9 @@ def main():
         verb, *words = line.split()
         if verb == "ask":
             print(ledger.answer(*words), flush=True)
+            continue
+        if verb == "ship":
+            print(ledger.uncovered(*words) or "covered", flush=True)
             continue
         ledger.answers = {}
         if verb == "person":
