@@ -322,6 +322,12 @@ func patternsOverlap(a, b string) bool {
 	return a == b
 }
 
+// patternCovers reports whether a pattern matches every name that another one does.
+func patternCovers(pattern, other string) bool {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	return pattern == other || wild && strings.HasPrefix(other, prefix)
+}
+
 // A Finding is a part of a contract that probably does not mean what its author wants.
 type Finding struct {
 	Code  FindingCode `json:"code"`
@@ -348,7 +354,7 @@ type FindingCode string
 func (c FindingCode) Level() Level {
 	switch c {
 	case FindingNeverSigned, FindingNoDeployment, FindingAuthorClaimed, FindingAuthorUnknown, FindingNobodyLinks,
-		FindingTooLarge:
+		FindingTooLarge, FindingDeliveryUnchecked:
 		return Warning
 	}
 	return Error
@@ -379,6 +385,9 @@ const (
 	FindingSameName          FindingCode = "same_name"           // people with one name count twice
 	FindingTooLarge          FindingCode = "too_large"           // larger than a new contract may be
 	FindingClaimedTargets    FindingCode = "claimed_targets"     // anyone who registers a commit decides what applies
+	FindingUnsignedPaths     FindingCode = "unsigned_paths"      // the same, by the paths that it claims
+	FindingDeliveryUnchecked FindingCode = "delivery_unchecked"  // only the deployed commit must have its change reviewed
+	FindingReviewCoversTree  FindingCode = "review_covers_tree"  // the same for one review, although delivery is set
 )
 
 // A Review is the result of Check.

@@ -42,6 +42,8 @@ func Check(c policy.Contract, f Facts) Review {
 
 	l.people()
 	l.targets()
+	l.paths()
+	l.delivery()
 	if l.signers != nil && len(c.Exceptions.Signers) > 0 && l.signers.exceptions.isNobodys() {
 		l.add(FindingNobodyMatches, "exceptions.signers", "name signers that the org trusts, and let them attest exception:*",
 			"nobody can grant an exception: no trusted identity matches")
@@ -317,12 +319,6 @@ func (l *linter) neverCarries(r *policy.Requirement) string {
 		}
 	}
 	return ""
-}
-
-// patternCovers reports whether a pattern matches every name that another one does.
-func patternCovers(pattern, other string) bool {
-	prefix, wild := strings.CutSuffix(pattern, "*")
-	return pattern == other || wild && strings.HasPrefix(other, prefix)
 }
 
 // targets adds a finding if anyone who registers a commit decides which requirements apply.

@@ -80,6 +80,8 @@ const (
 	testByCI    = `{"state":"ATTESTED","predicate":"test:*","signers":["ou=build"]}`
 	reviewByAda = `{"state":"PROMOTABLE","predicate":"review:*","signers":["ou=review"]}`
 	deployByOps = `{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform"]}`
+	changeByAda = `{"state":"PROMOTABLE","predicate":"review:*","signers":["ou=review"],"covers":"change"}`
+	shipByOps   = `{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform"],"delivery":true}`
 	byAcme      = `"signers":["o=acme"]}`
 )
 
@@ -286,6 +288,30 @@ func TestLint(t *testing.T) {
 			want: []string{"mixed_environments requirements[2].predicate", "never_carries requirements[3].carry"},
 			requirements: testByCI + "," + reviewByAda + `,{"state":"DEPLOYED","predicate":"deploy:prod*",` + byAcme +
 				`,{"state":"ATTESTED","predicate":"deploy:prod-canary","carry":["tree"],` + byAcme},
+
+		{name: "reviews of changes, and deployments of commits", want: []string{"delivery_unchecked requirements[2].delivery"},
+			requirements: testByCI + "," + changeByAda + "," + deployByOps},
+		{name: "reviews of changes, and one environment of two", want: []string{"delivery_unchecked requirements[3].delivery"},
+			requirements: testByCI + "," + changeByAda + "," + shipByOps +
+				`,{"state":"DEPLOYED","predicate":"deploy:eu",` + byAcme},
+		{name: "reviews of changes, and environments that a pattern names",
+			requirements: testByCI + "," + changeByAda + `,{"state":"DEPLOYED","predicate":"deploy:pr*","delivery":true,` +
+				byAcme + "," + deployByOps},
+		{name: "reviews of changes, and a release", requirements: testByCI + "," + changeByAda + "," + shipByOps +
+			`,{"state":"DEPLOYED","predicate":"release:notes",` + byAcme},
+		{name: "changes that are checked after the deployment", requirements: testByCI + "," + reviewByAda + "," + deployByOps +
+			`,{"state":"DEPLOYED","predicate":"smoke:live","covers":"change",` + byAcme},
+		{name: "deliveries of reviewed changes", requirements: testByCI + "," + changeByAda + "," + shipByOps},
+		{name: "deliveries of reviewed files", want: []string{"review_covers_tree requirements[1].covers"},
+			requirements: testByCI + "," + reviewByAda + "," + shipByOps},
+		{name: "deliveries of changes with one review of files", want: []string{"review_covers_tree requirements[2].covers"},
+			requirements: testByCI + "," + changeByAda + `,{"state":"ATTESTED","predicate":"review:design","covers":"tree",` +
+				byAcme + "," + shipByOps},
+		{name: "deliveries, and results of any kind", requirements: testByCI + "," + changeByAda + "," + shipByOps +
+			`,{"state":"ATTESTED","type":"https://github.com/ledgerd/ledgerd/predicate/result/v1",` + byAcme},
+		{name: "deliveries, and a review after them", want: []string{"mixed_environments requirements[3].predicate"},
+			requirements: testByCI + "," + changeByAda + "," + shipByOps +
+				`,{"state":"DEPLOYED","predicate":"review:live",` + byAcme},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := parseContract(t, `{"requirements":[`+test.requirements+`]`+test.rest+`}`)
@@ -391,6 +417,35 @@ func TestAnyLinker(t *testing.T) {
 			func(f lint.Finding) bool { return f.Code == lint.FindingAnyLinker })
 		if got != want {
 			t.Errorf("%s: any_linker %t, want %t", c.Canonical(), got, want)
+		}
+	}
+}
+
+// A stored contract of an earlier release believes what registrations say of changed paths.
+func TestUnsignedPaths(t *testing.T) {
+	const paths = `{"state":"ATTESTED","predicate":"test:*","signers":["ou=build"],"paths":["billing/**"]}`
+	for name, test := range map[string]struct {
+		requirements, rest string
+		want               string // of the finding, or "" for none
+	}{
+		"without a number": {requirements: testByCI + "," + paths, want: "requirements[1].paths: anybody with a write " +
+			"token can keep requirements[1] from applying: by the rules of an earlier release, registrations say which " +
+			"paths a commit changes"},
+		"two of rules 3": {requirements: paths + "," + reviewByAda + "," + paths, rest: `,"rules":3`,
+			want: "requirements[0].paths: anybody with a write token can keep requirements[0] and requirements[2] from"},
+		"rules 3 without paths": {requirements: testByCI, rest: `,"rules":3`},
+		"rules 4":               {requirements: paths, rest: `,"rules":4`},
+	} {
+		c, err := policy.ParseStored([]byte(`{"requirements":[` + test.requirements + `],"targets":"all"` + test.rest + `}`))
+		must.OK(t, err)
+		got := ""
+		for _, f := range lint.Check(c, lint.Facts{}).Findings {
+			if f.Code == lint.FindingUnsignedPaths {
+				got += f.Field + ": " + f.Message
+			}
+		}
+		if !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
+			t.Errorf("%s: found %q, want %q", name, got, test.want)
 		}
 	}
 }
