@@ -132,6 +132,8 @@ of the repo's default branch, as origin has it. The command searches the heads o
 branches that the clone or the ledger has, checks nothing out, and examines at
 most 200 commits of the mainline and 500 heads, for at most 5 minutes. It claims
 only what --squash-of and --merge-of of 'ledgerd attest' would accept. If the
+policy has requirements with paths, it also signs which paths these commits and
+the heads of branches change, for which the key needs --may 'changes:*'. If the
 ledger stops responding, the command stops; run it again.`,
 		Example: `  ledgerd commit register acme/api HEAD --key mainline.key
   ledgerd commit register acme/api

@@ -15,7 +15,8 @@ import (
 )
 
 // Rules is the version of the rules by which new contracts are read. Version 1 had no number.
-// Since version 2, not everybody links artifacts. Since version 3, not everybody claims merges.
+// Since version 2, not everybody links artifacts. Since version 3, not everybody claims merges. Since version 4, what
+// registrations claim about paths is not believed.
 const Rules = 4
 
 // A Contract is a repo's policy: what a commit needs to reach each state. Parse sets the
