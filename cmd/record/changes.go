@@ -66,7 +66,7 @@ func (m *mergeClaimer) signRange(ctx context.Context, r merges.Range) error {
 	case err != nil:
 		return err
 	case len(paths) > attestation.MaxChangedPaths:
-		terminal.Printf(m.p.Stderr, "It was not signed what %s changes: %d paths, at most %d. Requirements with paths apply.\n",
+		terminal.Printf(m.p.Stderr, "Not signed: %s changes %d paths, at most %d fit. Requirements with paths apply.\n",
 			ledger.Short(r.Commit), len(paths), attestation.MaxChangedPaths)
 		return nil
 	}

@@ -60,8 +60,8 @@ func newMergeClaimer(
 	return m, nil
 }
 
-// claim finds the merges up to a commit of the mainline, and claims them, oldest first. It returns the ranges that it has
-// searched.
+// claim finds the merges up to a commit of the mainline, and claims them, oldest first. It returns the ranges that it
+// has searched.
 func (m *mergeClaimer) claim(ctx context.Context, commit string, fetch bool, job *job) ([]merges.Range, error) {
 	started := ledger.TimeOf(time.Now())
 	found, err := m.find(ctx, commit, fetch, job)

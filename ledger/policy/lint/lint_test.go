@@ -289,9 +289,9 @@ func TestLint(t *testing.T) {
 			requirements: testByCI + "," + reviewByAda + `,{"state":"DEPLOYED","predicate":"deploy:prod*",` + byAcme +
 				`,{"state":"ATTESTED","predicate":"deploy:prod-canary","carry":["tree"],` + byAcme},
 
-		{name: "reviews of changes, and deployments of commits", want: []string{"delivery_unchecked requirements[2].delivery"},
+		{name: "reviews of changes, deployments of commits", want: []string{"delivery_unchecked requirements[2].delivery"},
 			requirements: testByCI + "," + changeByAda + "," + deployByOps},
-		{name: "reviews of changes, and one environment of two", want: []string{"delivery_unchecked requirements[3].delivery"},
+		{name: "reviews of changes, one environment of two", want: []string{"delivery_unchecked requirements[3].delivery"},
 			requirements: testByCI + "," + changeByAda + "," + shipByOps +
 				`,{"state":"DEPLOYED","predicate":"deploy:eu",` + byAcme},
 		{name: "reviews of changes, and environments that a pattern names",
@@ -299,7 +299,7 @@ func TestLint(t *testing.T) {
 				byAcme + "," + deployByOps},
 		{name: "reviews of changes, and a release", requirements: testByCI + "," + changeByAda + "," + shipByOps +
 			`,{"state":"DEPLOYED","predicate":"release:notes",` + byAcme},
-		{name: "changes that are checked after the deployment", requirements: testByCI + "," + reviewByAda + "," + deployByOps +
+		{name: "changes, checked after the deployment", requirements: testByCI + "," + reviewByAda + "," + deployByOps +
 			`,{"state":"DEPLOYED","predicate":"smoke:live","covers":"change",` + byAcme},
 		{name: "deliveries of reviewed changes", requirements: testByCI + "," + changeByAda + "," + shipByOps},
 		{name: "deliveries of reviewed files", want: []string{"review_covers_tree requirements[1].covers"},
