@@ -20,7 +20,8 @@ func (s suite) TestWhatAnIdentityMayAttestIsStored(t *testing.T) {
 	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
 	must.OK(t, err)
 	added := list.Data[0]
-	if !slices.Equal(added.May, identity.Predicates{"*", "merge:*", "baseline:*"}) || added.DNPattern != "" {
+	stored := identity.Predicates{"*", "merge:*", "baseline:*", "changes:*"}
+	if !slices.Equal(added.May, stored) || added.DNPattern != "" {
 		t.Fatalf("added: %+v", added)
 	}
 
